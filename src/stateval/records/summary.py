@@ -1,0 +1,101 @@
+"""What a whole run came to: per model the means, each with its n, and where every planned sample went."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from stateval.records.record import Record
+from stateval.records.result import ErrorCategory
+from stateval.records.usage import TimingStats, Usage
+from stateval.records.verdict import GateVerdict
+
+
+class Ledger(Record):
+    """Where every planned observation (a sample in a run) went. The parts always add up to `planned`."""
+
+    planned: int = 0
+    passed: int = 0
+    failed: int = 0
+    unscored: int = 0
+    errored: dict[ErrorCategory, int] = Field(default_factory=dict)
+    timed_out: int = 0
+    skipped: int = 0
+    not_reached: int = 0
+
+    @property
+    def accounted(self) -> int:
+        """The sum of the parts."""
+        done = self.passed + self.failed + self.unscored + sum(self.errored.values()) + self.timed_out
+        return done + self.skipped + self.not_reached
+
+
+class MetricSummary(Record):
+    """One metric over one model's observations.
+
+    `mean_scored` is over the `n_scored` observations that have a score; `mean_counted` over the `n_counted` that
+    count, errored ones as 0 (`on_error: fail`). `std_dev` (n - 1), `minimum` and `maximum` are over the scored.
+    """
+
+    n_scored: int
+    n_counted: int
+    mean_scored: float | None = None
+    mean_counted: float | None = None
+    std_dev: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    n_errors: int = 0
+
+
+class ErrorSummary(Record):
+    total_errors: int
+    by_category: dict[str, int] = Field(default_factory=dict)
+    by_exception_type: dict[str, int] = Field(default_factory=dict)
+
+
+class PerRunSummary(Record):
+    """One of several runs of one model; `reward` and `per_metric` are means over the scored observations."""
+
+    run: int
+    reward: float | None = None
+    per_metric: dict[str, float] = Field(default_factory=dict)
+    usage: Usage = Usage()
+    timing: TimingStats | None = None
+    n_errors: int = 0
+    cost_missing: int = 0
+
+
+class ModelSummary(Record):
+    """One model over one or more runs, in the shape of letta-evals' summary, with `metrics` and `ledgers` added.
+
+    `reward` and `per_metric` are means over the scored observations (over several runs: of the runs' means, with
+    their spread in `reward_std` and `per_metric_std`). `n_total` is the number of samples planned per run,
+    `n_attempted` the observations without an error in all runs. `cost_missing` counts observations with tokens but
+    no known price. `metrics` and `ledgers` have the key `reward` where a reward is composed, and one per metric.
+    """
+
+    model: str
+    n_total: int
+    n_attempted: int
+    reward: float | None = None
+    reward_std: float | None = None
+    per_metric: dict[str, float] = Field(default_factory=dict)
+    per_metric_std: dict[str, float] | None = None
+    usage: Usage = Usage()
+    timing: TimingStats | None = None
+    cost_missing: int = 0
+    errors: ErrorSummary | None = None
+    runs: list[PerRunSummary] | None = None
+
+    metrics: dict[str, MetricSummary] = Field(default_factory=dict)
+    ledgers: dict[str, Ledger] = Field(default_factory=dict)
+
+
+class Summary(Record):
+    """The whole run. `finished` is False where planned samples were not reached."""
+
+    suite: str
+    models: list[ModelSummary]
+    gates: list[GateVerdict] = Field(default_factory=list)
+    finished: bool = True
+    stopped_because: str | None = None
+    agents_left: int | None = None

@@ -1,0 +1,90 @@
+"""What is to be run: objects, no files and no text that still has to be understood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from stateval.gates import NamedGate
+from stateval.records.protocols import Dataset, Extractor, Grader, RewardComposer, Snapshots, Target
+
+
+class OnError(StrEnum):
+    """How an observation without a score counts: as the worst value, not at all, or by ending the run."""
+
+    FAIL = "fail"
+    EXCLUDE = "exclude"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class GraderBinding:
+    """A metric: which grader judges what which extractor takes out, against which field of the row.
+
+    `ground_truth_field` names another field of the sample (or a key of its `extra_vars`, `metadata` or `expected`)
+    as the truth.
+    """
+
+    key: str
+    grader: Grader
+    extractor: Extractor
+    display_name: str | None = None
+    ground_truth_field: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPlan:
+    """One target with one model. `label` is unique in the plan and names the results file ("default" without handles).
+
+    `timeout` is in seconds for one sample's conversation; `max_retries` counts tries after the first.
+    """
+
+    label: str
+    target: Target
+    model_handle: str | None = None
+    timeout: float = 300.0
+    max_retries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A set-up or tear-down function. `parameters` is 0, 1 `(client)` or 2 `(client, model_handle)`: then once a model."""
+
+    function: Callable[..., Any]
+    reference: str
+    parameters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """All that the runner needs.
+
+    `dataset` is already filtered, split and cut to `max_samples`. `config` is what `suite.json` shows as the
+    configuration; `secrets` are values to keep out of every file. `identity` names the suite and its target, so that
+    an unfinished run is only ever continued by the same suite.
+    """
+
+    name: str
+    dataset: Dataset
+    models: tuple[ModelPlan, ...]
+    graders: tuple[GraderBinding, ...]
+    reward: RewardComposer | None = None
+    gates: tuple[NamedGate, ...] = ()
+    num_runs: int = 1
+    max_concurrent: int = 15
+    snapshots: Snapshots = Snapshots.NONE
+    setup: Script | None = None
+    teardown: Script | None = None
+    cleanup: bool = False
+    on_error: OnError = OnError.FAIL
+    pass_threshold: float = 1.0
+    seed: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
+
+    @property
+    def metric_keys(self) -> tuple[str, ...]:
+        """The graders' keys, in the suite's order."""
+        return tuple(binding.key for binding in self.graders)
