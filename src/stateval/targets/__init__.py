@@ -1,0 +1,1 @@
+"""What can be talked to: one file a kind of target."""

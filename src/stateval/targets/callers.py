@@ -1,0 +1,156 @@
+"""How a user's functions are called: from the event loop, or from a thread in which a whole conversation runs."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol
+
+import anyio
+import anyio.from_thread
+import anyio.to_thread
+
+from stateval.deadline import paused
+from stateval.errors import ModelUnavailable, StageError, TargetError
+
+logger = logging.getLogger(__name__)
+
+_SECONDS_TO_CLOSE = 30.0
+
+
+class Caller(Protocol):
+    """Calls a user's function where it has to run; what it raises becomes a TargetError."""
+
+    async def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any: ...
+
+    async def close(self, function: Callable[..., Any]) -> None:
+        """Calls a clean-up function, also after a failure or a time-out; what it raises is only logged."""
+
+    async def wait(self, seconds: float) -> None:
+        """Lets time pass that does not count against the deadline."""
+
+
+class OnLoop:
+    """Awaits asynchronous functions on the event loop and runs each synchronous one in a thread."""
+
+    def __init__(self, threads: anyio.CapacityLimiter) -> None:
+        self._threads = threads
+
+    async def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        if is_async(function):
+            return await finish(what, function(*arguments))
+        return await finish(what, await self.run_in_thread(guarded, what, function, *arguments))
+
+    async def run_in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The function's result, from a thread that is left behind when time runs out."""
+        return await anyio.to_thread.run_sync(
+            lambda: function(*arguments), abandon_on_cancel=True, limiter=self._threads
+        )
+
+    async def close(self, function: Callable[..., Any]) -> None:
+        with anyio.move_on_after(_SECONDS_TO_CLOSE, shield=True):
+            try:
+                await self.call("`close`", function)
+            except TargetError as error:
+                logger.warning("%s", error)
+
+    async def wait(self, seconds: float) -> None:
+        with paused():
+            await anyio.sleep(seconds)
+
+
+class _Abandoned(BaseException):
+    """Ends a thread whose conversation nobody waits for any more."""
+
+
+class InThread:
+    """Calls synchronous functions directly, in the thread in which the whole conversation runs.
+
+    `abandoned` is set when nobody waits for the conversation any more: no further call is made then.
+    """
+
+    def __init__(self) -> None:
+        self.abandoned = False
+
+    def drive(self, conversation: Coroutine[Any, Any, None]) -> None:
+        """Runs a coroutine that only ever waits through this caller, which never suspends it."""
+        try:
+            conversation.send(None)
+        except (StopIteration, _Abandoned):
+            return
+        raise RuntimeError("a conversation in a thread must wait through its caller")
+
+    async def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        self._stop_if_abandoned()
+        return self._finished(what, guarded(what, function, *arguments))
+
+    async def close(self, function: Callable[..., Any]) -> None:
+        try:
+            self._finished("`close`", guarded("`close`", function))
+        except TargetError as error:
+            logger.warning("%s", error)
+
+    async def wait(self, seconds: float) -> None:
+        self._stop_if_abandoned()
+        anyio.from_thread.run(_wait, seconds)
+
+    def _stop_if_abandoned(self) -> None:
+        if self.abandoned:
+            raise _Abandoned
+
+    def _finished(self, what: str, value: Any) -> Any:
+        if not inspect.isawaitable(value):
+            return value
+        self._stop_if_abandoned()
+        return anyio.from_thread.run(finish, what, value)
+
+
+def guarded(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function's result; whatever it raises, `sys.exit()` included, becomes a TargetError."""
+    try:
+        return function(*arguments)
+    except (StageError, ModelUnavailable):
+        raise
+    except (Exception, SystemExit) as error:
+        raise failure(what, error) from error
+
+
+async def finish(what: str, value: Any) -> Any:
+    """The value itself, or what it becomes when it is awaited."""
+    if not inspect.isawaitable(value):
+        return value
+    try:
+        return await value
+    except (StageError, ModelUnavailable):
+        raise
+    except Exception as error:
+        raise failure(what, error) from error
+
+
+def failure(what: str, error: BaseException) -> TargetError:
+    """What to store with a sample whose agent raised."""
+    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return TargetError(f"{what} raised {told}", cause_type=type(error).__name__)
+
+
+def is_async(function: Any) -> bool:
+    """Whether calling this gives a coroutine: an async function, or an object whose `__call__` is one."""
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def described(value: Any) -> str:
+    """What a value is, for a message: `None`, or its type and how it prints, cut short.
+
+    >>> described(3)
+    'int 3'
+    """
+    if value is None:
+        return "None"
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '...'}"
+
+
+async def _wait(seconds: float) -> None:
+    with paused():
+        await anyio.sleep(seconds)
