@@ -1,0 +1,101 @@
+"""Which files of a user a Python file imports."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+class Siblings:
+    """Finds the modules that a user's file means, beside itself and in the suite's directory.
+
+    As for a script that Python runs, a file beside it comes before an installed package of the same name; the
+    interpreter's own built-in modules and `stateval` come before it. A folder without `__init__.py` counts only where
+    nothing of that name is installed.
+
+    Args:
+        base: the suite's directory.
+    """
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+
+    def find(self, top_level: str, importer: Path | None) -> Path | None:
+        """The file or folder that `import top_level` in that file means, or None where it is not the user's."""
+        if not top_level or top_level == "stateval" or top_level in sys.builtin_module_names:
+            return None
+        directories = dict.fromkeys([importer.parent, self._base] if importer else [self._base])
+        folders = [directory / top_level for directory in directories]
+        for folder in folders:
+            if (folder / "__init__.py").is_file():
+                return folder
+            if folder.with_name(f"{top_level}.py").is_file():
+                return folder.with_name(f"{top_level}.py")
+        plain_folder = next((folder for folder in folders if folder.is_dir()), None)
+        return plain_folder if plain_folder and not _is_installed(top_level) else None
+
+    def files_of(self, path: Path) -> list[Path]:
+        """The file and all of the user's files that it imports, directly or through others, also inside functions."""
+        found: dict[Path, None] = {}
+        waiting = [path]
+        while waiting:
+            file = waiting.pop()
+            if file not in found:
+                found[file] = None
+                waiting += self._imported_by(file)
+        return sorted(found)
+
+    def _imported_by(self, file: Path) -> Iterator[Path]:
+        try:
+            tree = ast.parse(file.read_bytes())
+        except (SyntaxError, ValueError):
+            return
+        for directory, dotted in _imports(tree, file):
+            first, *rest = dotted
+            top = self.find(first, file) if directory is None else _module_in(directory, first)
+            if top is not None:
+                yield from _files_along(top, rest)
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    return spec is not None and spec.origin is not None
+
+
+def _imports(tree: ast.AST, file: Path) -> Iterator[tuple[Path | None, list[str]]]:
+    """(the directory that a relative import starts from or None, the dotted name) for every import in a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield None, alias.name.split(".")
+        elif isinstance(node, ast.ImportFrom):
+            start = file.parents[node.level - 1] if node.level else None
+            module = node.module.split(".") if node.module else []
+            for alias in node.names:
+                yield start, [*module, alias.name]
+
+
+def _module_in(directory: Path, name: str) -> Path | None:
+    file = directory / f"{name}.py"
+    folder = directory / name
+    return folder if folder.is_dir() else file if file.is_file() else None
+
+
+def _files_along(module: Path, names: list[str]) -> Iterator[Path]:
+    """The files that importing a dotted name runs: of each package its `__init__.py`, of the last its module."""
+    for name in [*names, None]:
+        if not module.is_dir():
+            yield module
+            return
+        if (module / "__init__.py").is_file():
+            yield module / "__init__.py"
+        inner = _module_in(module, name) if name else None
+        if inner is None:
+            return
+        module = inner
