@@ -8,7 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from stateval.gates import NamedGate
+from stateval.records.encoding import json_text
 from stateval.records.protocols import Dataset, Extractor, Grader, RewardComposer, Snapshots, Target
+from stateval.records.sample import Sample
 
 
 class OnError(StrEnum):
@@ -33,6 +35,33 @@ class GraderBinding:
     display_name: str | None = None
     ground_truth_field: str | None = None
 
+    def view(self, sample: Sample) -> Sample:
+        """The sample as this metric sees it: with the truth and the expectation that are its own."""
+        changes: dict[str, Any] = {}
+        if self.ground_truth_field is not None:
+            changes["ground_truth"] = _as_truth(self._named_field(sample))
+        if isinstance(sample.expected, dict) and self.key in sample.expected:
+            changes["expected"] = sample.expected[self.key]
+        return sample.model_copy(update=changes) if changes else sample
+
+    def check(self, sample: Sample) -> str | None:
+        """What this sample lacks for this metric, or None."""
+        if self.ground_truth_field is not None and self._named_field(sample) is None:
+            return f"metric `{self.key}`: the row has no field `{self.ground_truth_field}` (its `ground_truth_field`)"
+        complaint = self.grader.check(self.view(sample))
+        return f"metric `{self.key}`: {complaint}" if complaint else None
+
+    def _named_field(self, sample: Sample) -> Any:
+        name = self.ground_truth_field or "ground_truth"
+        places = (sample.to_dict(), sample.metadata, sample.extra_vars, sample.expected)
+        return next((place[name] for place in places if isinstance(place, Mapping) and name in place), None)
+
+
+def _as_truth(value: Any) -> str | list[str | None] | None:
+    if isinstance(value, list | tuple):
+        return [None if item is None else json_text(item) for item in value]
+    return None if value is None else json_text(value)
+
 
 @dataclass(frozen=True, slots=True)
 class ModelPlan:
@@ -50,7 +79,7 @@ class ModelPlan:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A set-up or tear-down function. `parameters` is 0, 1 `(client)` or 2 `(client, model_handle)`: then once a model."""
+    """A set-up or tear-down function of 0, 1 `(client)` or 2 `(client, model_handle)` parameters: then once a model."""
 
     function: Callable[..., Any]
     reference: str

@@ -1,0 +1,286 @@
+"""Runs a plan: keeps samples in flight, writes each result as it ends, and sums up, also after an early stop."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from stateval.errors import ExitStatus, ResultsError, RunInterrupted, SetupError, StatevalError
+from stateval.gates import evaluate_gates, overall
+from stateval.records.result import Observation, SampleResult
+from stateval.records.sample import Sample
+from stateval.records.summary import Summary
+from stateval.records.verdict import Outcome
+from stateval.results.directory import ResultsDirectory
+from stateval.results.journal import Journal
+from stateval.running.events import EventChannel, RunFinished, RunStarted, SampleFinished, SampleStarted, TurnFinished
+from stateval.running.plan import ModelPlan, OnError, RunPlan, Script
+from stateval.running.sample_run import SampleRunner
+from stateval.running.summary import summarise
+from stateval.stats.table import ObservationTable
+
+logger = logging.getLogger(__name__)
+
+_SECONDS_TO_CLEAN_UP = 60.0
+
+
+@dataclass(slots=True)
+class RunOutcome:
+    """How a run ended. `error` is what stopped it before its end, if something did."""
+
+    summary: Summary
+    error: StatevalError | None = None
+    stopped_because: str | None = None
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """The gates' outcome; None without gates that count."""
+        return overall(self.summary.gates)
+
+    @property
+    def exit_status(self) -> ExitStatus:
+        """What the command returns; the order of precedence is that of `ExitStatus`."""
+        if self.error is not None:
+            return self.error.exit_status
+        if not self.summary.finished or all_errored(self.summary):
+            return ExitStatus.UNFINISHED
+        match self.outcome:
+            case Outcome.FAIL:
+                return ExitStatus.GATE_FAILED
+            case Outcome.INCONCLUSIVE:
+                return ExitStatus.INCONCLUSIVE
+        return ExitStatus.PASSED
+
+
+def all_errored(summary: Summary) -> bool:
+    """Whether not one observation was made without an error."""
+    return all(model.n_attempted == 0 for model in summary.models)
+
+
+async def run_plan(
+    plan: RunPlan,
+    directory: ResultsDirectory,
+    *,
+    samples: int,
+    channel: EventChannel | None = None,
+    handle_signals: bool = False,
+) -> RunOutcome:
+    """Runs the whole plan, on a dataset of so many samples that has been checked, into a directory that was begun.
+
+    With `handle_signals` SIGINT and SIGTERM stop the run cleanly (only in the main thread). Raises SetupError before
+    any sample ran; whatever stops the run later is in the outcome, and all that finished is in the directory.
+    """
+    runner = _Runner(plan, directory, samples, channel)
+    async with AsyncExitStack() as stack:
+        if handle_signals:
+            await stack.enter_async_context(_stopped_by_signals(runner))
+        await runner.run()
+    if isinstance(runner.error, SetupError):
+        raise runner.error
+    return runner.finish()
+
+
+@dataclass(slots=True)
+class _Runner:
+    plan: RunPlan
+    directory: ResultsDirectory
+    samples: int
+    channel: EventChannel | None
+    error: StatevalError | None = None
+    stopped_because: str | None = None
+    journals: dict[tuple[str, int], Journal] = field(default_factory=dict)
+    written: Counter[tuple[str, int]] = field(default_factory=Counter)
+    workers: int = 0
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    async def run(self) -> None:
+        """Set-up, all samples, tear-down. Returns also when the run was stopped."""
+        plan = self.plan
+        self._say(
+            lambda: RunStarted(
+                suite=plan.name,
+                models=tuple(model.label for model in plan.models),
+                samples=self.samples,
+                runs=plan.num_runs,
+                total=self.samples * plan.num_runs * len(plan.models),
+                directory=str(self.directory.path),
+            )
+        )
+        try:
+            with self.scope:
+                await _run_script(plan.setup, plan)
+                await self._run_samples()
+        except SetupError as error:
+            self.stop(str(error), error)
+        finally:
+            with anyio.move_on_after(_SECONDS_TO_CLEAN_UP, shield=True):
+                await self._clean_up()
+
+    def stop(self, reason: str, error: StatevalError | None = None) -> None:
+        """Ends the run now: what is in flight is cancelled, what was finished is kept. The first reason stands."""
+        if self.stopped_because is None:
+            self.stopped_because = reason
+            self.error = error
+            self.scope.cancel()
+
+    def finish(self) -> RunOutcome:
+        """Sums up what there is, judges the gates and writes both."""
+        plan = self.plan
+        tables = {model.label: self._table(model.label) for model in plan.models}
+        summary = summarise(
+            plan.name,
+            tables,
+            planned_per_run=self.samples,
+            num_runs=plan.num_runs,
+            has_reward=plan.reward is not None,
+            on_error=plan.on_error,
+            pass_threshold=plan.pass_threshold,
+        )
+        finished = self.stopped_because is None
+        gates = evaluate_gates(
+            plan.gates,
+            tables,
+            on_error=plan.on_error,
+            num_runs=plan.num_runs,
+            finished=finished,
+            pass_threshold=plan.pass_threshold,
+        )
+        summary = summary.model_copy(
+            update={"gates": gates, "finished": finished, "stopped_because": self.stopped_because}
+        )
+        try:
+            self.directory.write_summary(summary)
+            self.directory.finish(stopped_because=self.stopped_because)
+        except ResultsError as error:
+            self.stop(str(error), error)
+        self._say(lambda: RunFinished(summary=summary))
+        return RunOutcome(summary, self.error, self.stopped_because)
+
+    async def _run_samples(self) -> None:
+        runner = SampleRunner(self.plan)
+        items = self._items()
+        async with anyio.create_task_group() as tasks:
+            self._start_worker(tasks, runner, items)
+
+    def _start_worker(self, tasks: anyio.abc.TaskGroup, runner: SampleRunner, items: Iterator[_Item]) -> None:
+        """Workers start one another as long as there are samples, so that a million allowed slots cost nothing."""
+        if self.workers < self.plan.max_concurrent:
+            self.workers += 1
+            tasks.start_soon(self._work, tasks, runner, items)
+
+    async def _work(self, tasks: anyio.abc.TaskGroup, runner: SampleRunner, items: Iterator[_Item]) -> None:
+        try:
+            for model, sample, run in items:
+                self._start_worker(tasks, runner, items)
+                await self._run_sample(runner, model, sample, run)
+        except StatevalError as error:
+            self.stop(str(error), error)
+
+    async def _run_sample(self, runner: SampleRunner, model: ModelPlan, sample: Sample, run: int) -> None:
+        self._say(lambda: SampleStarted(model=model.label, run=run, sample_id=sample.key))
+
+        def on_turn(turn: int, turns: int) -> None:
+            self._say(lambda: TurnFinished(model=model.label, run=run, sample_id=sample.key, turn=turn, turns=turns))
+
+        result = await runner.run(model, sample, run, on_turn)
+        self._keep(model, run, result)
+        if result.error is not None and self.plan.on_error is OnError.STOP:
+            self.stop(f"sample {sample.key} errored and `on_error` is `stop`: {result.error.message}")
+
+    def _keep(self, model: ModelPlan, run: int, result: SampleResult) -> None:
+        key = (model.label, run)
+        if key not in self.journals:
+            self.journals[key] = self.directory.journal(*key)
+        seen = self.journals[key].append(result)
+        self.written[key] += 1
+        if self.written[key] == self.samples:
+            self.journals.pop(key).close()
+        self._say(lambda: _finished_event(model, run, seen, result))
+
+    def _items(self) -> Iterator[_Item]:
+        for model in self.plan.models:
+            for run in range(1, self.plan.num_runs + 1):
+                for sample in self.plan.dataset:
+                    yield model, sample, run
+
+    def _table(self, label: str) -> ObservationTable:
+        table = ObservationTable(self.plan.metric_keys)
+        for observation in self.directory.observations(label):
+            table.add(observation)
+        return table
+
+    def _say(self, event: Callable[[], object]) -> None:
+        if self.channel is not None:
+            self.channel.send(event())
+
+    async def _clean_up(self) -> None:
+        for journal in self.journals.values():
+            journal.close()
+        self.journals.clear()
+        try:
+            await _run_script(self.plan.teardown, self.plan)
+        except SetupError as error:
+            logger.warning("%s", error)
+        for model in self.plan.models:
+            await model.target.close()
+
+
+_Item = tuple[ModelPlan, Sample, int]
+
+
+def _finished_event(model: ModelPlan, run: int, seen: Observation, result: SampleResult) -> SampleFinished:
+    return SampleFinished(
+        model=model.label,
+        run=run,
+        sample_id=seen.sample_id,
+        scores=seen.scores,
+        reward=seen.reward,
+        error=f"{result.error.category}: {result.error.message}" if result.error else None,
+        seconds=seen.timing.total,
+    )
+
+
+async def _run_script(script: Script | None, plan: RunPlan) -> None:
+    """A function with `client` gets None: targets without a Letta server have no client to hand out."""
+    if script is None:
+        return
+    if script.parameters == 2:
+        calls = [(None, model.model_handle) for model in plan.models]
+    else:
+        calls = [(None,) * script.parameters]
+    for arguments in calls:
+        try:
+            if inspect.iscoroutinefunction(script.function):
+                await script.function(*arguments)
+            else:
+                await anyio.to_thread.run_sync(script.function, *arguments, abandon_on_cancel=True)
+        except Exception as error:
+            told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise SetupError(f"`{script.reference}` raised {told}") from error
+
+
+@asynccontextmanager
+async def _stopped_by_signals(runner: _Runner) -> AsyncIterator[None]:
+    """SIGINT and SIGTERM stop the run; once it is stopped a further SIGINT ends the program at once."""
+
+    async def watch() -> None:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async for number in signals:
+                name = signal.Signals(number).name
+                runner.stop(f"interrupted by {name}", RunInterrupted(f"interrupted by {name}"))
+                return
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await anyio.lowlevel.checkpoint()
+        yield
+        tasks.cancel_scope.cancel()
