@@ -1,4 +1,4 @@
-"""The examples, run as a reader runs them: each passes its gate, its scores differ, and a worse agent fails the gate."""
+"""The examples, run as a reader runs them: each passes its gate, its scores differ, and a worse agent fails."""
 
 from __future__ import annotations
 
