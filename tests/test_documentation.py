@@ -1,0 +1,63 @@
+"""What the documentation shows is run as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from stateval.errors import ExitStatus
+from stateval.gates.spec import GateField
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def test_getting_started_works_as_written(evaltester):
+    for name, language in [("agent.py", "python"), ("dataset.jsonl", "json"), ("suite.yaml", "yaml")]:
+        (content,) = blocks("getting-started.md", language)
+        evaltester.write(name, content)
+    assert evaltester.command("validate", "suite.yaml").status == ExitStatus.PASSED
+    finished = evaltester.run()
+    assert finished.status == ExitStatus.PASSED, finished.output
+    scores = {key: result.grades["answer"].score for key, result in evaltester.results().items()}
+    assert scores == {"apples": 1.0, "two-facts": 0.0}
+
+
+@pytest.mark.parametrize("block", blocks("gates.md", "yaml"))
+def test_every_gate_of_the_documentation_is_one(block):
+    TypeAdapter(GateField).validate_python(yaml.safe_load(block)["gate"])
+
+
+def test_own_code_of_the_documentation_loads_and_grades(evaltester):
+    factory, grader, extractor, reward, setup = blocks("custom-code.md", "python")
+    grader_entry, reward_entry = blocks("custom-code.md", "yaml")
+    agent = "class MyAgent:\n    def __init__(self, user):\n        self.user = user\n\n"
+    agent += "    def send(self, message):\n        return f'Thank you, {self.user}.'\n\n\n"
+    suite = evaltester.write_suite(
+        [{"id": "a", "input": ["Hi", "Bye"], "ground_truth": "2", "extra_vars": {"user": "Ada"}}],
+        agent=agent + factory,
+        target={"kind": "python", "factory": "agent.py:make_agent"},
+        graders={
+            "turns": {"kind": "tool", "function": "exact_match", "extractor": "extractors.py:number_of_turns"},
+            "answer": {"kind": "tool", "function": "contains"},
+            **yaml.safe_load(grader_entry)["graders"],
+        },
+        setup_script="setup.py:start_database",
+        **yaml.safe_load(reward_entry),
+    )
+    for name, content in [("graders.py", grader), ("extractors.py", extractor), ("reward.py", reward)]:
+        evaltester.write(name, content)
+    evaltester.write("setup.py", setup)
+    finished = evaltester.run(suite)
+    assert finished.status == ExitStatus.PASSED, finished.output
+    result = evaltester.results()["a"]
+    assert {key: grade.score for key, grade in result.grades.items()} == {"turns": 1.0, "answer": 0.0, "tone": 1.0}
+    assert result.reward.metadata == {"length": len("Thank you, Ada.")}
