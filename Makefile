@@ -35,5 +35,5 @@ $(VENV)/%.installed: requirements/%.txt pyproject.toml $(BIN)/python
 	$(PIP) --no-deps --no-build-isolation --editable . && touch $@
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit("stateval needs Python 3.11, 3.12 or 3.13, for instance: make PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; (3, 11) <= sys.version_info < (3, 14) or sys.exit("stateval needs Python 3.11, 3.12 or 3.13, for instance: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
