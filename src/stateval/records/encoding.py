@@ -1,7 +1,7 @@
 """JSON that keeps whatever an agent, a grader or a file can contain.
 
-orjson does the work; the standard library takes over for the three things that orjson refuses: lone surrogates
-(models do produce half an emoji), integers beyond 64 bits, and reading either of them back.
+Fast libraries do the work (orjson writes, pydantic-core reads, since orjson reads integers beyond 64 bits as floats);
+the standard library takes over for what they refuse: lone surrogates (models do produce half an emoji), large integers.
 """
 
 from __future__ import annotations
@@ -10,13 +10,19 @@ import base64
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Mapping, Set
+from contextlib import suppress
 from datetime import date, datetime, time
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
 import orjson
+import pydantic_core
+
+_MIGHT_BE_INFINITE = re.compile(r"\d[eE]\+?\d{3}")
+_MIGHT_BE_INFINITE_BYTES = re.compile(_MIGHT_BE_INFINITE.pattern.encode())
 
 
 def dump_json(value: Any, *, sort_keys: bool = False, indent: bool = False) -> bytes:
@@ -35,14 +41,16 @@ def dump_json(value: Any, *, sort_keys: bool = False, indent: bool = False) -> b
 def load_json(text: bytes | str) -> Any:
     """The value of one JSON document; a byte-order mark is accepted.
 
-    Raises ValueError (json.JSONDecodeError, with line and column) for anything that is not JSON. `NaN` and
-    `Infinity` are not JSON.
+    Raises ValueError (json.JSONDecodeError, with line and column) for anything that is not JSON. `NaN`, `Infinity` and
+    numbers too large for a float are refused.
     """
-    try:
-        return orjson.loads(text)
-    except (orjson.JSONDecodeError, UnicodeEncodeError):
-        decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
-        return json.loads(decoded, parse_constant=_refuse_constant)
+    suspect = _MIGHT_BE_INFINITE_BYTES.search(text) if isinstance(text, bytes) else _MIGHT_BE_INFINITE.search(text)
+    if not suspect:
+        # The slower reader below accepts more, and says line and column of what it does not.
+        with suppress(ValueError):
+            return pydantic_core.from_json(text, allow_inf_nan=False)
+    decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
+    return json.loads(decoded, parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def plain(value: Any) -> Any:
@@ -85,7 +93,8 @@ def json_text(value: Any) -> str:
     >>> json_text("007"), json_text(4), json_text(True), json_text({"a": [1]})
     ('007', '4', 'true', '{"a":[1]}')
     """
-    return value if isinstance(value, str) else dump_json(plain(value)).decode("utf-8")
+    simple = plain(value)
+    return simple if isinstance(simple, str) else dump_json(simple).decode("utf-8")
 
 
 def _text_of_key(key: Any) -> str:
@@ -97,6 +106,13 @@ def _text_of_bytes(value: bytes) -> str:
         return value.decode("utf-8")
     except UnicodeDecodeError:
         return base64.b64encode(value).decode("ascii")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ValueError(f"{number} is too large for a number")
+    return value
 
 
 def _refuse_constant(name: str) -> None:
