@@ -31,7 +31,7 @@ class OptionDescription:
     description: str
 
 
-def read_options(kind: type[_O], values: Mapping[str, Any] | _O | None, part: str) -> _O:
+def read_options(kind: type[_O], values: Mapping[str, Any] | Options | None, part: str) -> _O:
     """The settings of a part such as "extractor `pattern`".
 
     Raises UsageError that names every unknown key (with the nearest known one), missing key and wrong value.
