@@ -34,6 +34,7 @@ class MetricSummary(Record):
 
     `mean_scored` is over the `n_scored` observations that have a score; `mean_counted` over the `n_counted` that
     count, errored ones as 0 (`on_error: fail`). `std_dev` (n - 1), `minimum` and `maximum` are over the scored.
+    `n_samples` is the number of samples that the observations are of.
     """
 
     n_scored: int
@@ -44,6 +45,7 @@ class MetricSummary(Record):
     minimum: float | None = None
     maximum: float | None = None
     n_errors: int = 0
+    n_samples: int | None = None
 
 
 class ErrorSummary(Record):

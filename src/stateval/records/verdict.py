@@ -20,8 +20,9 @@ class Outcome(StrEnum):
 class GateVerdict(Record):
     """One node: a condition on one metric, or a combination of its `children`.
 
-    `condition` is the rule in words; `measured` the value it looked at, over `n` observations, of which `n_errored`
-    have no score and were counted as `counted` says. `reason` says why a node is not decided by its number alone.
+    `condition` is the rule in words; `measured` the value it looked at, over `n` observations of `n_samples`
+    samples (repeats are not independent); `n_errored` have no score and were counted as `counted` says. `reason` says
+    why a node is not decided by its number alone.
     """
 
     condition: str
@@ -35,6 +36,7 @@ class GateVerdict(Record):
     threshold: float | None = None
     interval: tuple[float, float] | None = None
     n: int | None = None
+    n_samples: int | None = None
     n_errored: int | None = None
     counted: str | None = None
     runs_passed: int | None = None

@@ -1,0 +1,147 @@
+"""One number for one metric: which observations count, as what, and how they are aggregated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from stateval.gates.spec import Aggregation
+from stateval.stats.comparison import Operator, holds
+from stateval.stats.describe import maximum, mean, minimum, percentile
+from stateval.stats.repeats import pass_at_k, pass_hat_k
+from stateval.stats.table import Selection
+
+_PERCENTILES = {Aggregation.MEDIAN: 50, Aggregation.P50: 50, Aggregation.P95: 95, Aggregation.P99: 99}
+
+
+@dataclass(frozen=True, slots=True)
+class PassRule:
+    """When a single observation passes."""
+
+    operator: Operator = Operator.GTE
+    threshold: float = 1.0
+
+    def passes(self, score: float) -> bool:
+        """Whether an observation with this score passes."""
+        return holds(score, self.operator, self.threshold)
+
+
+@dataclass(frozen=True, slots=True)
+class Errored:
+    """What becomes of observations without a value: left out, or counted as the worst."""
+
+    exclude: bool
+    small_is_good: bool
+
+    @property
+    def score(self) -> float:
+        """The worst score in the direction of the gate's operator."""
+        return 1.0 if self.small_is_good else 0.0
+
+    def in_words(self, count: int, aggregation: Aggregation) -> str | None:
+        """What was done with so many of them; None where there are none."""
+        if not count:
+            return None
+        if self.exclude:
+            return f"{count} errored left out"
+        if aggregation.counts_passes:
+            return f"{count} errored counted as {'passed' if self.small_is_good else 'not passed'}"
+        return f"{count} errored counted as {self.score:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A metric's number over `n` observations of `n_samples` samples, or the reason why there is none.
+
+    `n_errored` have no value; `counted` says as what they were counted.
+    """
+
+    value: float | None
+    n: int
+    n_samples: int
+    n_errored: int
+    counted: str | None = None
+    reason: str | None = None
+
+
+def measure(
+    selection: Selection, metric: str, aggregation: Aggregation, *, pass_rule: PassRule, errored: Errored, k: int
+) -> Measurement:
+    """The aggregated value of one metric.
+
+    A resource (seconds, dollars, tokens) has no worst value: one that is not known makes the number unknown, unless
+    errors are left out and it belongs to one.
+    """
+    values = selection.values(metric)
+    n_errored = len(selection) - len(values)
+    reason = _why_unknown(selection, metric, values, errored)
+    value = None
+    if reason is None:
+        value = _aggregated(selection, metric, values, aggregation, pass_rule, errored, k)
+        reason = None if value is not None else f"some sample has fewer than k = {k} trials"
+    return Measurement(
+        value=value,
+        n=len(values) if errored.exclude else len(selection),
+        n_samples=selection.n_samples,
+        n_errored=n_errored,
+        counted=None if reason else errored.in_words(n_errored, aggregation),
+        reason=reason,
+    )
+
+
+def _why_unknown(selection: Selection, metric: str, values: Sequence[float], errored: Errored) -> str | None:
+    if not len(selection):
+        return "there is no observation"
+    if selection.table.is_resource(metric) and len(values) < len(selection):
+        unknown = sum(
+            cell.value is None and not (errored.exclude and cell.error is not None) for cell in selection.cells(metric)
+        )
+        if unknown:
+            return f"{metric} is not known for {unknown} of {len(selection)} observations"
+    return None if values else f"no observation has a value of {metric}"
+
+
+def _aggregated(
+    selection: Selection,
+    metric: str,
+    values: list[float],
+    aggregation: Aggregation,
+    pass_rule: PassRule,
+    errored: Errored,
+    k: int,
+) -> float | None:
+    if aggregation.over_repeats:
+        return _over_repeats(selection, metric, aggregation, pass_rule, errored, k)
+    n_counted_errors = 0 if errored.exclude else len(selection) - len(values)
+    if aggregation.counts_passes:
+        passed = sum(map(pass_rule.passes, values)) + (n_counted_errors if errored.small_is_good else 0)
+        total = len(values) + n_counted_errors
+        return 100 * passed / total if aggregation is Aggregation.ACCURACY else passed / total
+    values.extend([errored.score] * n_counted_errors)
+    match aggregation:
+        case Aggregation.AVG_SCORE:
+            return mean(values)
+        case Aggregation.MIN:
+            return minimum(values)
+        case Aggregation.MAX:
+            return maximum(values)
+    return percentile(values, _PERCENTILES[aggregation])
+
+
+def _over_repeats(
+    selection: Selection, metric: str, aggregation: Aggregation, pass_rule: PassRule, errored: Errored, k: int
+) -> float | None:
+    """The mean over samples, each with its own number of trials; None where one has fewer than k."""
+    trials: Counter[int] = Counter()
+    passed: Counter[int] = Counter()
+    for cell in selection.cells(metric):
+        left_out = cell.value is None and errored.exclude
+        trials[cell.sample] += not left_out
+        passed[cell.sample] += not left_out and (
+            errored.small_is_good if cell.value is None else pass_rule.passes(cell.value)
+        )
+    estimate = pass_at_k if aggregation is Aggregation.PASS_AT_K else pass_hat_k
+    estimates = [estimate(trials[sample], passed[sample], k) for sample in trials]
+    known = [value for value in estimates if value is not None]
+    return mean(known) if len(known) == len(estimates) else None

@@ -1,0 +1,201 @@
+"""Observations as columns of numbers, so that a million of them fit into memory.
+
+One observation takes 66 bytes, and 9 more per metric. Ids and clusters are kept as 64-bit hashes, tags as the index
+of their combination, of which there are few.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NamedTuple
+
+from stateval.records.result import ErrorCategory, Observation
+from stateval.stats.sums import RunSums
+
+REWARD = "reward"
+LATENCY = "latency"
+COST = "cost"
+TOKENS = "tokens"
+RESOURCES = {LATENCY: LATENCY, "response_time": LATENCY, COST: COST, TOKENS: TOKENS}
+"""Metrics that every run has, under all their names; a grader of the same name wins."""
+
+_UNKNOWN = math.nan
+_NO_ERROR = -1
+_CATEGORIES = tuple(ErrorCategory)
+_CODES = {category: code for code, category in enumerate(_CATEGORIES)}
+
+
+class Cell(NamedTuple):
+    """One metric of one observation: its value, or why there is none. `sample` stands for the sample's id."""
+
+    sample: int
+    value: float | None
+    error: ErrorCategory | None
+    timed_out: bool
+
+
+class ObservationTable:
+    """The observations of one model over all runs.
+
+    Args:
+        metric_keys: the graders' keys.
+    """
+
+    def __init__(self, metric_keys: Sequence[str]) -> None:
+        self.metric_keys = tuple(metric_keys)
+        self.exception_types: Counter[str] = Counter()
+        self._sums: dict[int, RunSums] = {}
+        self._tag_sets: dict[tuple[str, ...], int] = {}
+        self._samples = array("Q")
+        self._clusters = array("Q")
+        self._runs = array("I")
+        self._tags = array("I")
+        self._errors = array("b")
+        self._timed_out = array("b")
+        self._seconds = array("d")
+        self._rewards = array("d")
+        self._resources = {name: array("d") for name in (LATENCY, COST, TOKENS)}
+        self._scores = {key: array("d") for key in self.metric_keys}
+        self._grade_errors = {key: array("b") for key in self.metric_keys}
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def add(self, observation: Observation) -> None:
+        """Takes one observation in. Raises ValueError for a score that is not finite, leaving the table as it was."""
+        for value in (*observation.scores.values(), observation.reward or 0.0):
+            if not math.isfinite(value):
+                raise ValueError(f"sample {observation.sample_id} has a score of {value}, which is not finite")
+        error = _code(observation.error)
+        self._samples.append(_hash(observation.sample_id))
+        self._clusters.append(0 if observation.cluster is None else _hash(observation.cluster))
+        self._runs.append(observation.run)
+        self._tags.append(self._tag_sets.setdefault(tuple(observation.tags), len(self._tag_sets)))
+        self._errors.append(error)
+        self._timed_out.append(observation.timed_out)
+        self._seconds.append(observation.timing.total)
+        self._rewards.append(_known(observation.reward))
+        for key in self.metric_keys:
+            self._scores[key].append(observation.scores.get(key, _UNKNOWN))
+            self._grade_errors[key].append(_code(observation.errors[key]) if key in observation.errors else error)
+        self._add_resources(observation)
+        self._sums.setdefault(observation.run, RunSums()).add(observation)
+        if observation.exception_type is not None:
+            self.exception_types[observation.exception_type] += 1
+
+    def has(self, metric: str) -> bool:
+        """Whether there can be a value of this metric: a grader's key, `reward`, or one of `RESOURCES`."""
+        return metric in self._scores or metric == REWARD or metric in RESOURCES
+
+    def is_resource(self, metric: str) -> bool:
+        """Whether the metric is a use of time, money or tokens rather than a score in [0, 1]."""
+        return metric in RESOURCES and metric not in self._scores
+
+    @property
+    def runs(self) -> list[int]:
+        """The runs that have observations, in order."""
+        return sorted(self._sums)
+
+    def sums(self, run: int) -> RunSums:
+        """What one run used; zeros where it has no observations."""
+        return self._sums.get(run, RunSums())
+
+    def select(self, *, run: int | None = None, tags: Iterable[str] = ()) -> Selection:
+        """The observations of one run (of all without it) that have any of these tags (all without them)."""
+        rows: Sequence[int] = range(len(self))
+        if run is not None:
+            rows = array("L", (row for row in rows if self._runs[row] == run))
+        wanted = set(tags)
+        if wanted:
+            sets = {index for combination, index in self._tag_sets.items() if wanted.intersection(combination)}
+            rows = array("L", (row for row in rows if self._tags[row] in sets))
+        return Selection(self, rows)
+
+    def cells(self, metric: str, rows: Iterable[int]) -> Iterator[Cell]:
+        """The cells of one metric, row by row. Raises KeyError for a metric that `has` does not know."""
+        column, errors = self._column(metric), self._grade_errors.get(metric, self._errors)
+        for row in rows:
+            value, error = column[row], errors[row]
+            yield Cell(
+                sample=self._samples[row],
+                value=None if math.isnan(value) else value,
+                error=None if error == _NO_ERROR else _CATEGORIES[error],
+                timed_out=bool(self._timed_out[row]),
+            )
+
+    def values(self, metric: str, rows: Iterable[int]) -> list[float]:
+        """The known values of one metric. Raises KeyError for a metric that `has` does not know."""
+        column = self._column(metric)
+        return [value for value in map(column.__getitem__, rows) if not math.isnan(value)]
+
+    def seconds(self, rows: Iterable[int]) -> list[float]:
+        """Seconds of wall time of each observation, errored ones included."""
+        return [self._seconds[row] for row in rows]
+
+    def error_categories(self, rows: Iterable[int]) -> Counter[ErrorCategory]:
+        """How many observations have an error of each category."""
+        codes = Counter(self._errors[row] for row in rows)
+        return Counter({_CATEGORIES[code]: count for code, count in codes.items() if code != _NO_ERROR})
+
+    def distinct_samples(self, rows: Iterable[int]) -> int:
+        """How many samples these observations are of."""
+        return len({self._samples[row] for row in rows})
+
+    def _add_resources(self, observation: Observation) -> None:
+        usage = observation.usage
+        # A conversation that failed has no length: its seconds say when it broke, not how long an answer takes.
+        finished = observation.error is not ErrorCategory.TARGET
+        self._resources[LATENCY].append(observation.timing.target if finished else _UNKNOWN)
+        self._resources[COST].append(_UNKNOWN if usage is None else _known(usage.cost))
+        self._resources[TOKENS].append(_UNKNOWN if usage is None else usage.total_tokens)
+
+    def _column(self, metric: str) -> array[float]:
+        if metric in self._scores:
+            return self._scores[metric]
+        return self._rewards if metric == REWARD else self._resources[RESOURCES[metric]]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Some rows of a table."""
+
+    table: ObservationTable
+    rows: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples the rows are of; repeats of one sample count once."""
+        return self.table.distinct_samples(self.rows)
+
+    def cells(self, metric: str) -> Iterator[Cell]:
+        """See `ObservationTable.cells`."""
+        return self.table.cells(metric, self.rows)
+
+    def values(self, metric: str) -> list[float]:
+        """The known values of the metric: those of the observations that count as scored."""
+        return self.table.values(metric, self.rows)
+
+    def n_errored(self, metric: str) -> int:
+        """How many observations have no value of the metric."""
+        return len(self) - len(self.values(metric))
+
+
+def _known(value: float | None) -> float:
+    return _UNKNOWN if value is None else value
+
+
+def _code(error: ErrorCategory | None) -> int:
+    return _NO_ERROR if error is None else _CODES[error]
+
+
+def _hash(text: str) -> int:
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
