@@ -226,7 +226,6 @@ def metric_names(gate: Gate | NamedGate) -> tuple[str | None, ...]:
 _FIELD: TypeAdapter[Any] = TypeAdapter(GateField)
 
 
-def _named(entry: Any) -> NamedGate:
-    plain = {SimpleEntry: SimpleGate, LogicalEntry: LogicalGate, WeightedAverageEntry: WeightedAverageGate}[type(entry)]
-    gate = plain.model_validate({field: getattr(entry, field) for field in plain.model_fields})
-    return NamedGate(gate=gate, name=entry.name, on_fail=entry.on_fail, where=entry.where)
+def _named(entry: SimpleEntry | LogicalEntry | WeightedAverageEntry) -> NamedGate:
+    gate = {name: value for name, value in entry if name not in _Entry.model_fields}
+    return NamedGate.model_validate({"gate": gate, "name": entry.name, "on_fail": entry.on_fail, "where": entry.where})

@@ -133,6 +133,10 @@ class ObservationTable:
         column = self._column(metric)
         return [value for value in map(column.__getitem__, rows) if not math.isnan(value)]
 
+    def rewards(self, rows: Iterable[int]) -> list[float]:
+        """The composed rewards, also where a grader is named `reward` and hides them as a metric."""
+        return [value for value in map(self._rewards.__getitem__, rows) if not math.isnan(value)]
+
     def seconds(self, rows: Iterable[int]) -> list[float]:
         """Seconds of wall time of each observation, errored ones included."""
         return [self._seconds[row] for row in rows]

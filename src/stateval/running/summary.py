@@ -1,0 +1,181 @@
+"""What a run came to, made of the tables of observations alone: the same table that gates look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stateval.records.summary import ErrorSummary, MetricSummary, ModelSummary, PerRunSummary, Summary
+from stateval.records.usage import TimingStats
+from stateval.records.verdict import GateVerdict
+from stateval.stats.describe import maximum, mean, minimum, percentile, standard_deviation
+from stateval.stats.ledger import ledger
+from stateval.stats.sums import RunSums
+from stateval.stats.table import REWARD, ObservationTable, Selection
+
+
+def summarise(
+    suite: str,
+    tables: Mapping[str, ObservationTable],
+    *,
+    planned_per_run: int,
+    num_runs: int,
+    has_reward: bool,
+    on_error: str,
+    pass_threshold: float = 1.0,
+    gates: Sequence[GateVerdict] = (),
+    skipped: Mapping[str, int] | None = None,
+    stopped_because: str | None = None,
+    agents_left: int | None = None,
+) -> Summary:
+    """The whole run. It is finished where the ledgers say that every planned observation was reached, and only then.
+
+    Args:
+        tables: by the model's label, one for each model that was planned.
+        planned_per_run: samples in the dataset.
+        skipped: observations that were left out on purpose, by the model's label.
+    """
+    models = [
+        summarise_model(
+            label,
+            table,
+            planned_per_run=planned_per_run,
+            num_runs=num_runs,
+            has_reward=has_reward,
+            on_error=on_error,
+            pass_threshold=pass_threshold,
+            skipped=(skipped or {}).get(label, 0),
+        )
+        for label, table in tables.items()
+    ]
+    return Summary(
+        suite=suite,
+        models=models,
+        gates=list(gates),
+        finished=is_finished(tables, planned_per_run=planned_per_run, num_runs=num_runs, skipped=skipped),
+        stopped_because=stopped_because,
+        agents_left=agents_left,
+    )
+
+
+def is_finished(
+    tables: Mapping[str, ObservationTable],
+    *,
+    planned_per_run: int,
+    num_runs: int,
+    skipped: Mapping[str, int] | None = None,
+) -> bool:
+    """Whether every planned observation of every model was reached."""
+    planned = planned_per_run * num_runs
+    return all(len(table) + (skipped or {}).get(label, 0) == planned for label, table in tables.items())
+
+
+def summarise_model(
+    label: str,
+    table: ObservationTable,
+    *,
+    planned_per_run: int,
+    num_runs: int,
+    has_reward: bool,
+    on_error: str,
+    pass_threshold: float = 1.0,
+    skipped: int = 0,
+) -> ModelSummary:
+    """One model over all runs. Raises ValueError where the table holds more observations than were planned.
+
+    Over several runs `reward` and `per_metric` are the means of the runs' means, and `reward_std` and
+    `per_metric_std` the spread (n - 1) of these; percentiles of time are over all observations, never means of
+    percentiles.
+    """
+    everything = table.select()
+    metrics = [*table.metric_keys, *([REWARD] if has_reward and REWARD not in table.metric_keys else [])]
+    runs = [_of_run(table, run, has_reward) for run in range(1, num_runs + 1)]
+    sums = sum((table.sums(run) for run in table.runs), RunSums())
+    rewards = [run.reward for run in runs if run.reward is not None]
+    by_metric = {key: [run.per_metric[key] for run in runs if key in run.per_metric] for key in table.metric_keys}
+    several = num_runs > 1
+    return ModelSummary(
+        model=label,
+        n_total=planned_per_run,
+        n_attempted=sums.observations - sums.errors,
+        reward=mean(rewards),
+        reward_std=standard_deviation(rewards),
+        per_metric=_defined({key: mean(means) for key, means in by_metric.items()}),
+        per_metric_std=_defined({k: standard_deviation(v) for k, v in by_metric.items()}) if several else None,
+        usage=sums.usage,
+        timing=_timing(everything, sums),
+        cost_missing=sums.cost_missing,
+        errors=_errors(everything),
+        runs=runs if several else None,
+        metrics={key: _of_metric(everything, key, exclude_errors=on_error == "exclude") for key in metrics},
+        ledgers={
+            key: ledger(
+                everything, key, planned=planned_per_run * num_runs, pass_threshold=pass_threshold, skipped=skipped
+            )
+            for key in metrics
+        },
+    )
+
+
+def _of_run(table: ObservationTable, run: int, has_reward: bool) -> PerRunSummary:
+    selection, sums = table.select(run=run), table.sums(run)
+    return PerRunSummary(
+        run=run,
+        reward=mean(table.rewards(selection.rows)) if has_reward else None,
+        per_metric=_defined({key: mean(selection.values(key)) for key in table.metric_keys}),
+        usage=sums.usage,
+        timing=_timing(selection, sums),
+        n_errors=sums.errors,
+        cost_missing=sums.cost_missing,
+    )
+
+
+def _of_metric(selection: Selection, metric: str, *, exclude_errors: bool) -> MetricSummary:
+    values = selection.values(metric)
+    n_errors = len(selection) - len(values)
+    counted = values if exclude_errors else [*values, *[0.0] * n_errors]
+    return MetricSummary(
+        n_scored=len(values),
+        n_counted=len(counted),
+        mean_scored=mean(values),
+        mean_counted=mean(counted),
+        std_dev=standard_deviation(values),
+        minimum=minimum(values),
+        maximum=maximum(values),
+        n_errors=n_errors,
+        n_samples=selection.n_samples,
+    )
+
+
+def _timing(selection: Selection, sums: RunSums) -> TimingStats | None:
+    seconds = selection.table.seconds(selection.rows)
+    mean_total, p50, p95 = mean(seconds), percentile(seconds, 50), percentile(seconds, 95)
+    if mean_total is None or p50 is None or p95 is None:
+        return None
+    return TimingStats(
+        mean_total=mean_total,
+        mean_target=sums.target / sums.observations,
+        mean_extraction=_mean_of(sums.extraction),
+        p50_total=p50,
+        p95_total=p95,
+        per_grader_mean=_defined({key: _mean_of(pair) for key, pair in sums.graders.items()}) or None,
+    )
+
+
+def _errors(selection: Selection) -> ErrorSummary | None:
+    categories = selection.table.error_categories(selection.rows)
+    if not categories:
+        return None
+    return ErrorSummary(
+        total_errors=categories.total(),
+        by_category={str(category): count for category, count in categories.items()},
+        by_exception_type=dict(selection.table.exception_types),
+    )
+
+
+def _mean_of(sum_and_count: tuple[float, int]) -> float | None:
+    total, count = sum_and_count
+    return total / count if count else None
+
+
+def _defined(values: Mapping[str, float | None]) -> dict[str, float]:
+    return {key: value for key, value in values.items() if value is not None}
