@@ -1,0 +1,178 @@
+"""The report at the end of a run: means with their n, the ledger, the verdicts and why, and where everything is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import StringIO
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from stateval.records.summary import Ledger, MetricSummary, ModelSummary, Summary
+from stateval.reports.printable import number, printable
+from stateval.reports.verdicts import verdict_report
+from stateval.stats.table import REWARD
+
+
+def summary_report(
+    summary: Summary, *, directory: str | None = None, encoding: str = "utf-8", delete_agents_with: str | None = None
+) -> RenderableType:
+    """The whole report, for any rich console; every word of it can be read without colour.
+
+    Args:
+        directory: where the results are, to be printed last.
+        encoding: what the console can show (`console.encoding`).
+        delete_agents_with: how agents that are left can be deleted.
+    """
+    report = _Report(summary, encoding)
+    parts: list[RenderableType] = [*report.heading(), report.metrics(), *report.runs(), *report.ledgers()]
+    parts += [*report.resources(), *report.errors()]
+    if summary.gates:
+        parts += [Text(""), verdict_report(summary.gates, encoding=encoding)]
+    if summary.agents_left:
+        how = f"; delete them with: {delete_agents_with}" if delete_agents_with else ""
+        parts.append(report.line(f"Agents left on the server: {summary.agents_left}{how}"))
+    if directory is not None:
+        parts.append(report.line(f"Results: {directory}"))
+    return Group(*parts)
+
+
+def summary_text(summary: Summary, *, width: int = 100, directory: str | None = None) -> str:
+    """The same report as plain text, without any escape sequence."""
+    return plain_text(summary_report(summary, directory=directory), width=width)
+
+
+def plain_text(renderable: RenderableType, *, width: int = 100) -> str:
+    """Anything rich as plain text; no line has spaces at its end."""
+    stream = StringIO()
+    console = Console(file=stream, width=width, force_terminal=False, color_system=None, legacy_windows=False)
+    console.print(renderable)
+    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def ledger_line(ledger: Ledger) -> str:
+    """The ledger as a sum that can be checked by eye.
+
+    >>> ledger_line(Ledger(planned=3, passed=2, not_reached=1))
+    '3 planned = 2 passed + 0 failed + 0 unscored + 0 errored + 0 timed out + 0 skipped + 1 not reached'
+    """
+    categories = ", ".join(f"{category} {count}" for category, count in ledger.errored.items())
+    parts = {
+        "passed": ledger.passed,
+        "failed": ledger.failed,
+        "unscored": ledger.unscored,
+        f"errored ({categories})" if categories else "errored": sum(ledger.errored.values()),
+        "timed out": ledger.timed_out,
+        "skipped": ledger.skipped,
+        "not reached": ledger.not_reached,
+    }
+    return f"{ledger.planned} planned = " + " + ".join(f"{count} {name}" for name, count in parts.items())
+
+
+class _Report:
+    """The parts of the report on one summary."""
+
+    def __init__(self, summary: Summary, encoding: str) -> None:
+        self._summary = summary
+        self._encoding = encoding
+
+    def line(self, text: str, style: str = "") -> Text:
+        return Text(self._safe(text), style=style)
+
+    def heading(self) -> Iterator[Text]:
+        yield self.line(self._summary.suite, "bold")
+        if not self._summary.finished:
+            yield self.line("The run did not finish: not every planned sample was reached.", "bold yellow")
+        if self._summary.stopped_because is not None:
+            yield self.line(f"Stopped: {self._summary.stopped_because}", "yellow")
+
+    def metrics(self) -> Table:
+        every_metric = [metric for model in self._summary.models for metric in model.metrics.values()]
+        counted = any(metric.n_counted != metric.n_scored for metric in every_metric)
+        repeated = any(model.runs for model in self._summary.models)
+        table = _table("Model", "Metric")
+        numbers = ["n", *(["Samples"] if repeated else []), "Mean", "Std dev", "Errors"]
+        for heading in [*numbers, *(["Mean with errors", "n with errors"] if counted else [])]:
+            table.add_column(heading, justify="right")
+        for model in self._summary.models:
+            for key, metric in model.metrics.items():
+                table.add_row(self.line(model.model), self.line(key), *_cells(metric, repeated, counted))
+        return table
+
+    def runs(self) -> Iterator[RenderableType]:
+        for model in self._summary.models:
+            if model.runs:
+                yield self.line(f"Runs of {model.model}")
+                yield self._runs_of(model)
+
+    def ledgers(self) -> Iterator[RenderableType]:
+        yield self.line("Ledger")
+        for model in self._summary.models:
+            # Where a reward is composed, its ledger is that of the sample as a whole.
+            keys = [REWARD] if REWARD in model.ledgers else list(model.ledgers)
+            for key in keys:
+                yield Padding(self.line(f"{model.model}, {key}: {ledger_line(model.ledgers[key])}"), (0, 0, 0, 2))
+
+    def resources(self) -> Iterator[Text]:
+        for model in self._summary.models:
+            timing, usage = model.timing, model.usage
+            parts = []
+            if timing is not None:
+                seconds = f"mean {timing.mean_total:.2f}, p50 {timing.p50_total:.2f}, p95 {timing.p95_total:.2f}"
+                parts.append(f"seconds a sample: {seconds}")
+            if usage.total_tokens:
+                parts.append(f"tokens: {usage.prompt_tokens:,} in, {usage.completion_tokens:,} out")
+            if usage.cost is not None:
+                parts.append(f"cost: {usage.cost:.4f} USD")
+            if model.cost_missing:
+                parts.append(f"price not known for {model.cost_missing} samples")
+            if parts:
+                yield self.line(f"{model.model}: {'; '.join(parts)}")
+
+    def errors(self) -> Iterator[Text]:
+        for model in self._summary.models:
+            if model.errors is not None:
+                categories = ", ".join(f"{name} {count}" for name, count in model.errors.by_category.items())
+                types = ", ".join(f"{name} {count}" for name, count in model.errors.by_exception_type.items())
+                total = model.errors.total_errors
+                yield self.line(f"{model.model}: {total} errors by category: {categories}; by type: {types}", "red")
+
+    def _runs_of(self, model: ModelSummary) -> Table:
+        with_reward = model.reward is not None
+        table = _table("Run")
+        for heading in [*(["reward"] if with_reward else []), *model.per_metric, "Errors"]:
+            table.add_column(self.line(heading), justify="right")
+        for run in model.runs or ():
+            rewards = [number(run.reward)] if with_reward else []
+            scores = [number(run.per_metric.get(key)) for key in model.per_metric]
+            table.add_row(str(run.run), *rewards, *scores, str(run.n_errors))
+        for name, reward, means in (
+            ("mean", model.reward, model.per_metric),
+            ("std dev", model.reward_std, model.per_metric_std or {}),
+        ):
+            rewards = [number(reward)] if with_reward else []
+            table.add_row(name, *rewards, *(number(means.get(key)) for key in model.per_metric), "")
+        return table
+
+    def _safe(self, text: str) -> str:
+        return printable(text, encoding=self._encoding)
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    return table
+
+
+def _cells(metric: MetricSummary, repeated: bool, counted: bool) -> list[str]:
+    cells = [str(metric.n_scored)]
+    if repeated:
+        cells.append("-" if metric.n_samples is None else str(metric.n_samples))
+    cells += [number(metric.mean_scored), number(metric.std_dev), str(metric.n_errors)]
+    if counted:
+        cells += [number(metric.mean_counted), str(metric.n_counted)]
+    return cells
