@@ -58,9 +58,10 @@ def _lists_with_lines(stream: BinaryIO, path: str | None) -> Iterator[tuple[int,
 
 
 def _checked_lines(stream: BinaryIO, path: str | None) -> Iterator[str]:
-    for number, line in enumerate(text_of(stream), start=1):
-        refuse_undecoded(line, path, number)
-        yield line
+    with text_of(stream) as text:
+        for number, line in enumerate(text, start=1):
+            refuse_undecoded(line, path, number)
+            yield line
 
 
 def _column_names(line: int, header: list[str], path: str | None) -> list[str]:

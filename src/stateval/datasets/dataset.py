@@ -76,7 +76,7 @@ class RowDataset(PlacedDataset):
             yield self._parser.parse(raw, rows)
             rows += 1
         self._rows = rows
-        problem = self._parser.never_seen() if rows else None
+        problem = self._parser.never_seen(self.path) if rows else None
         if problem:
             yield Entry(Place(self.path, rows), None, (problem,))
 

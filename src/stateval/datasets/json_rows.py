@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from stateval.datasets.raw import (
     SAVE_AS_UTF8,
@@ -59,7 +59,11 @@ def json_rows(stream: BinaryIO, path: str | None) -> Iterator[RawRow]:
     `line` is where a row starts. Raises DatasetError where the file is no JSON array, since the rows behind a fault
     in the syntax cannot be told apart.
     """
-    window = _Window(stream, path)
+    with text_of(stream) as text:
+        yield from _array_rows(_Window(text, path), path)
+
+
+def _array_rows(window: _Window, path: str | None) -> Iterator[RawRow]:
     if not window.next_character():
         return
     window.take("[", "must hold a JSON array of rows", "for one object a line use the ending .jsonl")
@@ -79,12 +83,13 @@ def json_rows(stream: BinaryIO, path: str | None) -> Iterator[RawRow]:
 class _Window:
     """The part of a text that is being looked at; `line` is the line of its position."""
 
-    def __init__(self, stream: BinaryIO, path: str | None) -> None:
-        self._text = text_of(stream)
+    def __init__(self, text: TextIO, path: str | None) -> None:
+        self._text = text
         self._path = path
         self._decode = json.JSONDecoder(parse_constant=_refuse_constant).raw_decode
         self._buffer = ""
         self._position = 0
+        self._is_read = False
         self.line = 1
 
     def next_character(self) -> str:
@@ -108,15 +113,16 @@ class _Window:
             try:
                 value, end = self._decode(self._buffer, self._position)
             except json.JSONDecodeError as error:
+                line = self.line + self._buffer.count("\n", self._position, error.pos)
                 if not (self._may_be_cut(error) and self._read_on()):
-                    line = self.line + self._buffer.count("\n", self._position, error.pos)
                     raise bad_file(self._path, f"is not JSON ({error.msg})", line=line) from error
             except (ValueError, RecursionError) as error:
                 raise bad_file(self._path, f"is not JSON ({error})", line=self.line) from error
             else:
-                if end < len(self._buffer) or isinstance(value, dict) or not self._read_on():
+                if end < len(self._buffer) or isinstance(value, dict) or self._is_read:
                     self._move_to(end)
                     return value
+                self._read_on()
 
     def _may_be_cut(self, error: json.JSONDecodeError) -> bool:
         near_the_end = error.pos >= len(self._buffer) - _LONGEST_TOKEN
@@ -131,7 +137,7 @@ class _Window:
         rest = self._buffer[self._position :]
         piece = self._text.read(max(_CHUNK, len(rest)))
         refuse_undecoded(piece, self._path, self.line + rest.count("\n"))
-        self._buffer, self._position = rest + piece, 0
+        self._buffer, self._position, self._is_read = rest + piece, 0, not piece
         return bool(piece)
 
 

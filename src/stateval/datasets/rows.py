@@ -14,7 +14,7 @@ from stateval.datasets.raw import Place, RawRow, bad_file, kind_of
 from stateval.datasets.turns import FieldFault
 from stateval.errors import UsageError
 from stateval.records.sample import Sample
-from stateval.records.source import Problem
+from stateval.records.source import Problem, Source
 
 _ONCE_IN_METADATA = ("agent_args", "rubric_vars", "extra_vars", "tags")
 _MOST_RUBRICS_KEPT = 64
@@ -74,13 +74,14 @@ class RowParser:
         sample = None if problems else self._build(values, extra, index, place, problems)
         return Entry(place, sample, tuple(problems), "id" in values)
 
-    def never_seen(self) -> Problem | None:
+    def never_seen(self, path: str | None) -> Problem | None:
         """What is wrong with the column mapping when all rows have been read and one of its columns was in none."""
         if not self._unseen:
             return None
         column = min(self._unseen)
         field = next(field for field, mapped in self.columns.items() if mapped == column)
-        return Problem(f"no row has the column `{column}`, which `{field}` is to be read from")
+        message = f"no row has the column `{column}`, which `{field}` is to be read from"
+        return Problem(message, Source(path=path))
 
     def _check_header(self, row: Mapping[str, Any], place: Place) -> None:
         has = f"the columns are {_listed(row)}"
