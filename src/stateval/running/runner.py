@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import signal
@@ -22,10 +23,18 @@ from stateval.records.summary import Summary
 from stateval.records.verdict import Outcome
 from stateval.results.directory import ResultsDirectory
 from stateval.results.journal import Journal
-from stateval.running.events import EventChannel, RunFinished, RunStarted, SampleFinished, SampleStarted, TurnFinished
+from stateval.running.events import (
+    Event,
+    EventChannel,
+    RunFinished,
+    RunStarted,
+    SampleFinished,
+    SampleStarted,
+    TurnFinished,
+)
 from stateval.running.plan import ModelPlan, OnError, RunPlan, Script
 from stateval.running.sample_run import SampleRunner
-from stateval.running.summary import summarise
+from stateval.running.summary import is_finished, summarise
 from stateval.stats.table import ObservationTable
 
 logger = logging.getLogger(__name__)
@@ -136,16 +145,7 @@ class _Runner:
         """Sums up what there is, judges the gates and writes both."""
         plan = self.plan
         tables = {model.label: self._table(model.label) for model in plan.models}
-        summary = summarise(
-            plan.name,
-            tables,
-            planned_per_run=self.samples,
-            num_runs=plan.num_runs,
-            has_reward=plan.reward is not None,
-            on_error=plan.on_error,
-            pass_threshold=plan.pass_threshold,
-        )
-        finished = self.stopped_because is None
+        finished = is_finished(tables, planned_per_run=self.samples, num_runs=plan.num_runs)
         gates = evaluate_gates(
             plan.gates,
             tables,
@@ -154,8 +154,16 @@ class _Runner:
             finished=finished,
             pass_threshold=plan.pass_threshold,
         )
-        summary = summary.model_copy(
-            update={"gates": gates, "finished": finished, "stopped_because": self.stopped_because}
+        summary = summarise(
+            plan.name,
+            tables,
+            planned_per_run=self.samples,
+            num_runs=plan.num_runs,
+            has_reward=plan.reward is not None,
+            on_error=plan.on_error,
+            pass_threshold=plan.pass_threshold,
+            gates=gates,
+            stopped_because=self.stopped_because,
         )
         try:
             self.directory.write_summary(summary)
@@ -187,9 +195,13 @@ class _Runner:
 
     async def _run_sample(self, runner: SampleRunner, model: ModelPlan, sample: Sample, run: int) -> None:
         self._say(lambda: SampleStarted(model=model.label, run=run, sample_id=sample.key))
+        loop = asyncio.get_running_loop()
 
         def on_turn(turn: int, turns: int) -> None:
-            self._say(lambda: TurnFinished(model=model.label, run=run, sample_id=sample.key, turn=turn, turns=turns))
+            """Called from an agent's thread too; a sample of one turn has nothing to tell on its way."""
+            if turns > 1:
+                event = TurnFinished(model=model.label, run=run, sample_id=sample.key, turn=turn, turns=turns)
+                loop.call_soon_threadsafe(self._say, lambda: event)
 
         result = await runner.run(model, sample, run, on_turn)
         self._keep(model, run, result)
@@ -218,7 +230,7 @@ class _Runner:
             table.add(observation)
         return table
 
-    def _say(self, event: Callable[[], object]) -> None:
+    def _say(self, event: Callable[[], Event]) -> None:
         if self.channel is not None:
             self.channel.send(event())
 
@@ -253,10 +265,9 @@ async def _run_script(script: Script | None, plan: RunPlan) -> None:
     """A function with `client` gets None: targets without a Letta server have no client to hand out."""
     if script is None:
         return
+    calls: list[tuple[str | None, ...]] = [(None,) * script.parameters]
     if script.parameters == 2:
         calls = [(None, model.model_handle) for model in plan.models]
-    else:
-        calls = [(None,) * script.parameters]
     for arguments in calls:
         try:
             if inspect.iscoroutinefunction(script.function):
