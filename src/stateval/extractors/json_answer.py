@@ -1,4 +1,4 @@
-"""JSON in what an agent wrote."""
+"""JSON in what an agent wrote, which may be anything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from stateval.records.encoding import load_json
 
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\r?\n(.*?)```", re.DOTALL)
+_DEEPEST = 100
 
 
 def json_in(text: str) -> Any:
@@ -16,18 +17,36 @@ def json_in(text: str) -> Any:
     Raises ValueError where there is none.
     """
     try:
-        return _loaded(text)
+        return json_value(text.strip())
     except ValueError as error:
         for block in _FENCE.findall(text):
             try:
-                return _loaded(block)
+                return json_value(block.strip())
             except ValueError:
                 continue
         raise ValueError(f"it is not JSON ({error})") from None
 
 
-def _loaded(text: str) -> Any:
+def json_value(text: str) -> Any:
+    """The JSON value that a text is.
+
+    Raises ValueError where it is none, or is nested deeper than 100 levels, which could not be compared or written.
+    """
     try:
-        return load_json(text.strip())
+        value = load_json(text)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ValueError("nested too deeply") from None
+    if text.count("[") + text.count("{") > _DEEPEST and _is_deeper(value, _DEEPEST):
+        raise ValueError("nested too deeply")
+    return value
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    here = [value]
+    for _ in range(levels + 1):
+        here = [item for outer in here if isinstance(outer, dict | list) for item in _items(outer)]
+    return bool(here)
+
+
+def _items(outer: dict[str, Any] | list[Any]) -> list[Any]:
+    return list(outer.values()) if isinstance(outer, dict) else outer

@@ -8,8 +8,9 @@ from typing import Any
 from pydantic import Field
 
 from stateval.extractors.assistant import Config
+from stateval.extractors.json_answer import json_value
 from stateval.loading.options import Options, read_options
-from stateval.records.encoding import json_text, load_json
+from stateval.records.encoding import json_text
 from stateval.records.marks import extractor
 from stateval.records.message import (
     ApprovalRequestMessage,
@@ -111,8 +112,8 @@ def _returns(trajectory: Trajectory) -> Iterator[tuple[int, ToolReturn, str]]:
 
 def _value(arguments: str) -> Any:
     try:
-        return load_json(arguments)
-    except (ValueError, RecursionError):
+        return json_value(arguments)
+    except ValueError:
         return arguments
 
 

@@ -76,7 +76,7 @@ def scored(returned: Any) -> dict[str, Any]:
     if isinstance(returned, bool | int | float):
         return {"score": returned}
     fields = _fields_of(returned)
-    if "score" not in fields:
+    if fields.get("score") is None:
         raise ValueError(f"it returned a {type(returned).__name__} without a `score`")
     known = {key: fields[key] for key in ("score", "rationale", "per_turn_grades") if fields.get(key) is not None}
     rest = {
