@@ -6,7 +6,7 @@ import dataclasses
 import json
 import logging
 import time
-from typing import Any, Protocol, TextIO
+from typing import IO, Any, Protocol
 
 import anyio
 from rich.console import Console, Group
@@ -65,8 +65,9 @@ async def show(channel: EventChannel, display: Display) -> None:
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_refresh_again_and_again, channel, display)
-                async for event in channel.events():
-                    display.update(event, channel.progress)
+                with channel.receiver as events:
+                    async for event in events:
+                        display.update(event, channel.progress)
                 tasks.cancel_scope.cancel()
         finally:
             display.close(channel.progress, channel.dropped)
@@ -101,7 +102,7 @@ class NoDisplay:
 class JsonDisplay:
     """One JSON object a line, in ASCII: each event under its name in `event`, and at last `end` with the counts."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
 
     def update(self, event: Event, progress: Progress) -> None:
@@ -122,7 +123,7 @@ class JsonDisplay:
 class SimpleDisplay:
     """One plain line per finished sample, for logs: no colour, no cursor movement."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
         self._several_models = False
         self._several_runs = False

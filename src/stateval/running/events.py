@@ -6,7 +6,7 @@ events are sent, so it stays exact whatever was dropped.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
@@ -122,12 +122,15 @@ class EventChannel:
 
     Args:
         capacity: how many events may wait; further ones are dropped.
+
+    `receiver` gives the events in order until the channel is closed. Leaving the channel as a context closes both
+    ends.
     """
 
     def __init__(self, capacity: int = 1024) -> None:
         self.progress = Progress()
         self.dropped = 0
-        self._sender, self._receiver = anyio.create_memory_object_stream[Event](capacity)
+        self._sender, self.receiver = anyio.create_memory_object_stream[Event](capacity)
 
     def send(self, event: Event) -> None:
         """Hands an event on, or drops it; never waits and never raises."""
@@ -141,12 +144,6 @@ class EventChannel:
         """No event will follow. The display ends when it has shown those that wait."""
         self._sender.close()
 
-    async def events(self) -> AsyncIterator[Event]:
-        """The events in order, until the channel is closed."""
-        with self._receiver:
-            async for event in self._receiver:
-                yield event
-
     def __enter__(self) -> Self:
         return self
 
@@ -154,4 +151,4 @@ class EventChannel:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._sender.close()
-        self._receiver.close()
+        self.receiver.close()
