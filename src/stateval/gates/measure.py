@@ -92,7 +92,7 @@ def measure(
 
 def _why_unknown(selection: Selection, metric: str, values: Sequence[float], errored: Errored) -> str | None:
     if not len(selection):
-        return "there is no observation"
+        return "no sample has the tags of `where`" if len(selection.table) else "no sample was run"
     if selection.table.is_resource(metric) and len(values) < len(selection):
         unknown = sum(
             cell.value is None and not (errored.exclude and cell.error is not None) for cell in selection.cells(metric)
