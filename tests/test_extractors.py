@@ -107,8 +107,10 @@ def test_what_the_agent_said(extractor: Extractor, submission: str) -> None:
         ("ok \ud83d\x00", "ok \ud83d\x00"),
     ],
 )
-@pytest.mark.parametrize("name", ["last_assistant", "first_assistant", "all_assistant", "last_turn"])
-def test_content_that_is_no_string_fault_100(name: str, content: Any, submission: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["last_assistant", "first_assistant", "all_assistant", "last_turn"], ids=lambda name: f"fault-100-{name}"
+)
+def test_content_that_is_no_string(name: str, content: Any, submission: str) -> None:
     assert text(make_extractor(name), said([content])) == submission
 
 
@@ -156,17 +158,25 @@ def test_tool_returns_are_named_after_their_calls() -> None:
         ("[" * 100_000, "[" * 100_000),
         ("[" * 500 + "]" * 500, "[" * 500 + "]" * 500),
     ],
-    ids=lambda value: str(value)[:8],
+    ids=lambda value: f"fault-92-{str(value)[:8]}",
 )
-def test_tool_arguments_that_are_no_object_fault_92(arguments: str, value: Any) -> None:
+def test_tool_arguments_that_are_no_object(arguments: str, value: Any) -> None:
     rollout = Rollout(trajectory=[[ToolCallMessage(tool_call=ToolCall(name="f", arguments=arguments))]])
     (call,) = json.loads(text(extractors.tool_calls(), rollout))
     assert call["arguments"] == value
     assert text(extractors.tool_arguments("f"), rollout) == arguments
 
 
-def test_a_call_without_arguments_is_a_call_fault_95() -> None:
-    rollout = Rollout(trajectory=[[ToolCallMessage(tool_calls=[ToolCall(name="f", arguments="{}")])]])
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param(ToolCallMessage(tool_calls=[ToolCall(name="f", arguments="{}")]), id="fault-95-one-of-several"),
+        pytest.param(ToolCallMessage(tool_call=ToolCall(name="f")), id="fault-95-single"),
+        pytest.param(ApprovalRequestMessage(tool_call=ToolCall(name="f")), id="fault-95-waiting-for-approval"),
+    ],
+)
+def test_a_call_without_arguments_is_a_call(message: Any) -> None:
+    rollout = Rollout(trajectory=[[message]])
     assert json.loads(text(extractors.tool_calls(), rollout)) == [
         {"name": "f", "arguments": {}, "call_id": "", "turn": 0}
     ]
@@ -349,8 +359,12 @@ class TestCustom:
         assert (text(made, THREE), made.name) == ("THREE 3!", "x.py:shout")
         assert made.fingerprint == {"extractor": {"sha256": "1"}, "config": {"mark": "!"}}
 
-    @pytest.mark.parametrize("returned", [None, {"a": 1}, ["a"], b"bytes", 3, AgentState()])
-    def test_only_text_may_be_returned_fault_31(self, returned: Any) -> None:
+    @pytest.mark.parametrize(
+        "returned",
+        [None, {"a": 1}, ["a"], b"bytes", 3, AgentState()],
+        ids=lambda value: f"fault-31-{type(value).__name__}",
+    )
+    def test_only_text_may_be_returned(self, returned: Any) -> None:
         with pytest.raises(ExtractionError, match=f"returned a {type(returned).__name__}, not text"):
             took(make_extractor(lambda trajectory, config: returned), THREE)
 
@@ -367,12 +381,16 @@ class TestCustom:
         with pytest.raises(ExtractionError, match="state could not be had"):
             took(make_extractor(lambda trajectory, config, agent_state: ""), THREE)
 
-    def test_one_sample_cannot_change_the_settings_of_the_next_fault_46(self) -> None:
+    @pytest.mark.parametrize("asynchronous", [False, True], ids=["fault-46-sync", "fault-46-async"])
+    def test_one_sample_cannot_change_the_settings_of_the_next(self, asynchronous: bool) -> None:
         def counting(trajectory: Any, config: Any) -> str:
             config["seen"].append(1)
             return str(len(config["seen"]))
 
-        made = make_extractor(counting, {"seen": []})
+        async def awaited(trajectory: Any, config: Any) -> str:
+            return counting(trajectory, config)
+
+        made = make_extractor(awaited if asynchronous else counting, {"seen": []})
         assert [text(made, THREE), text(made, THREE)] == ["1", "1"]
 
     def test_a_plain_built_in_function_is_the_built_in(self) -> None:

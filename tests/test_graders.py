@@ -120,11 +120,14 @@ def test_lists_of_texts(grader: Grader, submission: str, expected: Any, wanted: 
     assert score(grader, submission, "the truth is not looked at", expected) == wanted
 
 
-def test_each_grader_reads_its_own_field_fault_22() -> None:
-    result = grade(graders.contains(), "the output", "the truth", "the expected")
-    assert "the truth" in (result.rationale or "") and "the output" in (result.rationale or "")
-    assert "the input" not in (result.rationale or "") and "the expected" not in (result.rationale or "")
-    assert "the expected" in (grade(graders.contains_any(), "the output", "the truth", "the expected").rationale or "")
+@pytest.mark.parametrize(
+    "name, reads", [("contains", "the truth"), ("exact_match", "the truth"), ("contains_any", "the expected")]
+)
+@pytest.mark.parametrize("field", ["the input", "the truth", "the expected"], ids=lambda field: f"fault-22-{field}")
+def test_each_grader_reads_its_own_field(name: str, reads: str, field: str) -> None:
+    rationale = grade(make_tool_grader(name), "the output", "the truth", "the expected").rationale or ""
+    assert "the output" in rationale
+    assert (field in rationale) is (field == reads)
 
 
 @pytest.mark.parametrize(
@@ -278,9 +281,9 @@ def test_modes_of_tool_sequence(expected: list[str], actual: list[str], wanted: 
     assert found == wanted
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))), ids=lambda order: f"fault-98-{order}")
 @pytest.mark.parametrize("arguments", ["exact", "subset", "ignore"])
-def test_the_order_of_calls_does_not_decide_fault_98(order: tuple[int, ...], arguments: Any) -> None:
+def test_the_order_of_calls_does_not_decide(order: tuple[int, ...], arguments: Any) -> None:
     actual = [call("f", {"x": 1}), call("f", {"x": 2}), call("f", {"x": 3})]
     expected = [
         {"name": "f", "arguments": {"x": {"$any": True}}},
@@ -428,8 +431,10 @@ def test_what_a_row_lacks(grader: Grader, row: Sample, complaint: str | None) ->
     assert (found is None) if complaint is None else (found is not None and complaint in found)
 
 
-@pytest.mark.parametrize("truth, text", [(4, "4"), (True, "true"), ({"a": 1}, '{"a":1}')])
-def test_truths_that_are_no_text_are_compared_as_json_fault_17(truth: Any, text: str) -> None:
+@pytest.mark.parametrize(
+    "truth, text", [(4, "4"), (True, "true"), ({"a": 1}, '{"a":1}')], ids=lambda value: f"fault-17-{value}"
+)
+def test_truths_that_are_no_text_are_compared_as_json(truth: Any, text: str) -> None:
     row = sample(ground_truth=truth)
     assert isinstance(row.ground_truth, str)
     assert score(graders.exact_match(), text, row.ground_truth) == 1
@@ -478,8 +483,8 @@ class TestCustom:
         with pytest.raises(GradingError, match="grader `<lambda>`"):
             anyio.run(make_tool_grader(lambda sample, submission: returned).grade, request("x"))
 
-    @pytest.mark.parametrize("asynchronous", [False, True])
-    def test_an_exception_never_becomes_a_score_fault_47(self, asynchronous: bool) -> None:
+    @pytest.mark.parametrize("asynchronous", [False, True], ids=["fault-47-sync", "fault-47-async"])
+    def test_an_exception_never_becomes_a_score(self, asynchronous: bool) -> None:
         def plain(sample: Any, submission: str) -> float:
             return {"ok": 1.0}[submission]
 
@@ -495,8 +500,9 @@ class TestCustom:
                 outcomes.append((error.cause_type, "KeyError: 'bad'" in str(error)))
         assert outcomes == [1, 1, ("KeyError", True), 1, 1]
 
-    def test_two_samples_at_once_do_not_meet_fault_46(self) -> None:
-        barrier = threading.Barrier(2, timeout=10)
+    @pytest.mark.parametrize("fine", [1, 7], ids=["fault-46-two-at-once", "fault-46-eight-at-once"])
+    def test_samples_at_once_do_not_meet(self, fine: int) -> None:
+        barrier = threading.Barrier(fine + 1, timeout=10)
 
         def slow(sample: Sample, submission: str) -> dict[str, Any]:
             barrier.wait()
@@ -513,13 +519,15 @@ class TestCustom:
             except GradingError as error:
                 seen[submission] = error.cause_type
 
-        async def both() -> None:
+        async def together() -> None:
             async with anyio.create_task_group() as group:
                 group.start_soon(one, "raise")
-                group.start_soon(one, "fine")
+                for number in range(fine):
+                    group.start_soon(one, f"fine {number}")
 
-        anyio.run(both)
-        assert seen == {"raise": "ValueError", "fine": "fine"}
+        anyio.run(together)
+        assert seen.pop("raise") == "ValueError"
+        assert len(seen) == fine and all(rationale == submission for submission, rationale in seen.items())
 
     def test_the_sample_shows_the_truth_that_is_used(self) -> None:
         row = sample(ground_truth="row", extra_vars={"other": "used"})

@@ -102,8 +102,10 @@ def test_siblings_are_found_in_threads_and_beside_a_file_in_a_subdirectory(tmp_p
     assert results == ["near shared"] * 8
 
 
-@pytest.mark.parametrize("reference", ["../outside/main.py:f", "link.py:f", "v1.2/main.py:f"])
-def test_files_outside_or_behind_links_find_their_siblings_fault_20(tmp_path: Path, reference: str) -> None:
+@pytest.mark.parametrize(
+    "reference", ["../outside/main.py:f", "link.py:f", "v1.2/main.py:f"], ids=lambda text: f"fault-20-{text}"
+)
+def test_files_outside_or_behind_links_find_their_siblings(tmp_path: Path, reference: str) -> None:
     main, near = "def f():\n    import near\n    return near.VALUE\n", "VALUE = 1\n"
     write(tmp_path / "outside", main=main, near=near)
     write(tmp_path / "suite" / "v1.2", main=main, near=near)

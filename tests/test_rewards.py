@@ -73,8 +73,13 @@ def test_whatever_is_no_reward_is_an_error(returned: Any) -> None:
         anyio.run(CustomReward(lambda ctx: returned).compose, context())
 
 
-def test_an_exception_keeps_its_type_fault_47() -> None:
-    loaded = LoadedFunction(lambda ctx: ctx.grades["missing"], "r.py:f", None, {"sha256": "1"})
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["fault-47-sync", "fault-47-async"])
+def test_an_exception_keeps_its_type(asynchronous: bool) -> None:
+    async def awaited(ctx: RewardContext) -> Any:
+        return ctx.grades["missing"]
+
+    function = awaited if asynchronous else lambda ctx: ctx.grades["missing"]
+    loaded = LoadedFunction(function, "r.py:f", None, {"sha256": "1"})
     with pytest.raises(RewardError, match=r"reward `r\.py:f` raised KeyError: 'missing'") as caught:
         anyio.run(CustomReward(loaded).compose, context())
     assert caught.value.cause_type == "KeyError"
