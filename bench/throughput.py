@@ -21,10 +21,6 @@ graders:
 gate: {metric_key: said, aggregation: avg_score, op: gte, value: 1.0}
 """
 AGENT = """\
-from stateval import agent_factory
-
-
-@agent_factory
 def make(sample):
     async def answer(message):
         return "You like apples."
