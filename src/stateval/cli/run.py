@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -84,8 +84,6 @@ def run(
     session = _run_with_display(plan, checked.count, destination, shown)
     if shown is not Display.JSON:
         _report(session, quiet=quiet)
-    if session.outcome.error is not None and session.outcome.stopped_because is None:
-        raise session.outcome.error
     raise typer.Exit(session.outcome.exit_status)
 
 
@@ -121,22 +119,23 @@ def _run_with_display(plan: RunPlan, samples: int, destination: Destination, sho
         with EventChannel() as channel:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(show, channel, make_display(shown, Console()))
-                try:
-                    return await run_session(
-                        plan, samples=samples, destination=destination, channel=channel, handle_signals=True
-                    )
-                finally:
-                    channel.close()
+                ended = await _settled(
+                    run_session(plan, samples=samples, destination=destination, channel=channel, handle_signals=True)
+                )
+                channel.close()
+        if isinstance(ended, StatevalError):
+            raise ended
+        return ended
 
+    return anyio.run(both)
+
+
+async def _settled(session: Awaitable[Session]) -> Session | StatevalError:
+    """What became of it; an error is handed on as a value, for a task group would wrap it."""
     try:
-        return anyio.run(both)
-    except* StatevalError as group:
-        raise _first(group) from None
-
-
-def _first(group: BaseExceptionGroup[StatevalError]) -> StatevalError:
-    inner = group.exceptions[0]
-    return _first(inner) if isinstance(inner, BaseExceptionGroup) else inner
+        return await session
+    except StatevalError as error:
+        return error
 
 
 def _report(session: Session, *, quiet: bool) -> None:
@@ -153,5 +152,5 @@ def _report(session: Session, *, quiet: bool) -> None:
         return
     for model in outcome.summary.models:
         console.print(samples_report(directory.results(model.model), encoding=console.encoding))
-    place = None if session.temporary else str(directory.path)
+    place = str(directory.path) if session.saved else None
     console.print(summary_report(outcome.summary, directory=place, encoding=console.encoding))

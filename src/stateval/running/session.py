@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,13 +19,13 @@ from stateval.running.plan import RunPlan
 from stateval.running.runner import RunOutcome, run_plan
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Session:
-    """A finished run. `temporary` keeps the directory of a run that was not to be saved; it goes when this goes."""
+    """A finished run. The directory of a run that was not to be saved goes when this object goes."""
 
     outcome: RunOutcome
     directory: ResultsDirectory
-    temporary: tempfile.TemporaryDirectory[str] | None = None
+    saved: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,21 @@ async def run_session(
 
     Raises UsageError where results cannot be written, ResultsLocked, or SetupError: nothing has run then.
     """
-    temporary = None if destination.save else tempfile.TemporaryDirectory(prefix="stateval-")
-    path = Path(temporary.name) if temporary else destination.path or default_directory(plan.name)
-    with _begun(plan, path, samples=samples, fresh=destination.fresh) as directory:
-        outcome = await run_plan(plan, directory, samples=samples, channel=channel, handle_signals=handle_signals)
-    return Session(outcome, directory, temporary)
+    if destination.save:
+        path = destination.path or default_directory(plan.name)
+    else:
+        path = Path(tempfile.mkdtemp(prefix="stateval-"))
+    try:
+        with _begun(plan, path, samples=samples, fresh=destination.fresh) as directory:
+            outcome = await run_plan(plan, directory, samples=samples, channel=channel, handle_signals=handle_signals)
+        session = Session(outcome, directory, destination.save)
+    except BaseException:
+        if not destination.save:
+            shutil.rmtree(path, ignore_errors=True)
+        raise
+    if not destination.save:
+        weakref.finalize(session, shutil.rmtree, path, ignore_errors=True)
+    return session
 
 
 @contextmanager

@@ -1,0 +1,309 @@
+"""`EvalSuite` and what it is made of."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import anyio
+from pydantic import ValidationError
+
+from stateval.api.results import EvalResults
+from stateval.datasets import SplitSpec, open_dataset, select
+from stateval.errors import GateFailed, GateInconclusive, UsageError
+from stateval.extractors import make_extractor
+from stateval.gates import NamedGate, SimpleGate, check_gates, parse_gates
+from stateval.graders import make_tool_grader
+from stateval.records.protocols import Extractor, Grader, RewardComposer, Snapshots, Target
+from stateval.records.verdict import GateVerdict, Outcome
+from stateval.rewards import CustomReward, MetricReward
+from stateval.running.plan import GraderBinding, ModelPlan, OnError, RunPlan, Script
+from stateval.running.session import Destination, run_session
+from stateval.suite.build import build_plan, check_plan
+from stateval.suite.load import load_suite
+from stateval.targets.python_target import PythonTarget
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class EvalGate:
+    """The least mean score that passes.
+
+    `metric_key` names a grader; without it the gate stands on the reward, which with one grader is that grader's
+    score. Observations with an error count as the suite's `on_error` says.
+    """
+
+    min_score: float
+    metric_key: str | None = None
+
+    def named(self) -> NamedGate:
+        """The same as a gate of a suite file."""
+        return NamedGate(gate=SimpleGate(metric_key=self.metric_key or "reward", op="gte", value=self.min_score))
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEvalTarget:
+    """An agent to evaluate, made anew for every sample.
+
+    Args:
+        agent_factory: `(sample)` or `(sample, model_handle)`, sync or async; returns an object with `send(message)`.
+        model_handles: models that each run the whole suite; handed to a factory that takes a handle.
+        timeout: seconds for one sample's conversation.
+        max_retries: tries after the first, for samples whose conversation failed.
+    """
+
+    agent_factory: Callable[..., Any]
+    model_handles: Sequence[str] = ()
+    timeout: float = 300.0
+    max_retries: int = 0
+
+    def plans(self) -> Iterator[ModelPlan]:
+        """One plan a model."""
+        for handle in self.model_handles or (None,):
+            target = PythonTarget(self.agent_factory, model_handle=handle)
+            yield ModelPlan(handle or "default", target, handle, self.timeout, self.max_retries)
+
+
+GraderLike = Grader | Callable[..., Any] | str
+ExtractorLike = Extractor | Callable[..., Any] | str
+MetricLike = GraderLike | tuple[GraderLike, ExtractorLike]
+
+
+class EvalSuite:
+    """A dataset, an agent, graders and a gate. Everything that is wrong with them is said when it is made or run.
+
+    Args:
+        dataset: a path, a list of rows (dicts or `Sample`), any iterable of rows, or a mapping of a path and columns.
+        target: an `AgentEvalTarget`, a target, or a factory of agents.
+        grader: one grader: `graders.contains()`, the name of a built-in one, or a function marked `@grader`.
+        graders: several, by metric key; a value may be a pair of grader and extractor.
+        extractor: what is graded where a grader has no extractor of its own; the agent's last message by default.
+        gate: an `EvalGate`, or what a suite file says under `gate`.
+        reward: a metric's key, or a function marked `@reward_composer`; with one grader that grader by default.
+        name: what results are called.
+        split: `{"holdout": 0.2, "seed": 7, "use": "dev"}`.
+        num_runs: repeats of the whole suite.
+        output: the results directory; a new one below `.stateval/runs` by default.
+        setup: a function without parameters that runs once, first.
+
+    The other arguments are those of a suite file. Relative paths are relative to the current directory.
+
+    Raises UsageError or DatasetError for arguments that fit nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        dataset: Any,
+        target: AgentEvalTarget | Target | Callable[..., Any],
+        grader: GraderLike | None = None,
+        graders: Mapping[str, MetricLike] | None = None,
+        extractor: ExtractorLike | None = None,
+        gate: EvalGate | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+        reward: str | Callable[..., Any] | None = None,
+        name: str = "suite",
+        split: Mapping[str, Any] | None = None,
+        num_runs: int = 1,
+        output: str | Path | None = None,
+        max_concurrent: int = 15,
+        max_samples: int | None = None,
+        sample_tags: Sequence[str] = (),
+        exclude_tags: Sequence[str] = (),
+        snapshots: str = "none",
+        on_error: str = "fail",
+        pass_threshold: float = 1.0,
+        setup: Callable[[], Any] | None = None,
+    ) -> None:
+        _require_positive(num_runs=num_runs, max_concurrent=max_concurrent)
+        bindings = tuple(_bindings(grader, graders, extractor))
+        composer = _reward(reward, bindings)
+        gates = _gates(gate)
+        _refuse(check_gates(gates, [binding.key for binding in bindings], has_reward=composer is not None))
+        rows = select(
+            open_dataset(dataset, base_directory=Path.cwd()),
+            tags=sample_tags,
+            exclude_tags=exclude_tags,
+            split=_checked(SplitSpec.model_validate, split, "split") if split else None,
+            max_samples=max_samples,
+        )
+        self._output = Path(output) if output is not None else None
+        self._plan = RunPlan(
+            name=name,
+            dataset=rows,
+            models=tuple(_models(target)),
+            graders=bindings,
+            reward=composer,
+            gates=gates,
+            num_runs=num_runs,
+            max_concurrent=max_concurrent,
+            snapshots=_choice(Snapshots, snapshots, "snapshots"),
+            on_error=_choice(OnError, on_error, "on_error"),
+            pass_threshold=pass_threshold,
+            setup=Script(setup, getattr(setup, "__name__", "setup")) if setup else None,
+            config={"name": name, "num_runs": num_runs, "max_concurrent": max_concurrent, "on_error": on_error},
+        )
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """The suite that a suite file describes. Raises SuiteError or DatasetError."""
+        loaded = load_suite(path)
+        suite = cls.__new__(cls)
+        suite._plan = build_plan(loaded)
+        suite._output = loaded.output
+        return suite
+
+    def run(self, *, check: bool = True, save: bool = True, fresh: bool = False) -> EvalResults:
+        """Runs the suite and returns its results; works inside a running event loop too (it waits there).
+
+        Args:
+            check: whether a gate that does not pass raises.
+            save: whether results stay on the disk.
+            fresh: whether an unfinished run in `output` is moved to its history.
+
+        Raises GateFailed or GateInconclusive, which carry the results; RunInterrupted, ModelUnavailable, StorageFull
+        when the run was stopped; DatasetError, SetupError, UsageError before anything ran.
+        """
+        signals = threading.current_thread() is threading.main_thread() and not _loop_is_running()
+        return _wait(partial(self._run, check=check, save=save, fresh=fresh, signals=signals))
+
+    async def run_async(self, *, check: bool = True, save: bool = True, fresh: bool = False) -> EvalResults:
+        """The asynchronous twin of `run`."""
+        return await self._run(check=check, save=save, fresh=fresh, signals=False)
+
+    async def _run(self, *, check: bool, save: bool, fresh: bool, signals: bool) -> EvalResults:
+        samples = check_plan(self._plan).count
+        destination = Destination(self._output, save=save, fresh=fresh)
+        session = await run_session(self._plan, samples=samples, destination=destination, handle_signals=signals)
+        results = EvalResults(session)
+        if session.outcome.error is not None:
+            raise session.outcome.error
+        if check:
+            _raise_unless_passed(results)
+        return results
+
+
+def _wait(function: Callable[[], Awaitable[_T]]) -> _T:
+    """The result of an async function; in a running loop it is computed in a thread with a loop of its own."""
+    if not _loop_is_running():
+        return anyio.run(function)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        return pool.submit(anyio.run, function).result()
+
+
+def _loop_is_running() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _raise_unless_passed(results: EvalResults) -> None:
+    if results.outcome in (None, Outcome.PASS):
+        return
+    told = "; ".join(_told(verdict) for verdict in results.summary.gates if verdict.outcome is not Outcome.PASS)
+    kind = GateFailed if results.outcome is Outcome.FAIL else GateInconclusive
+    raise kind(f"the gate is {results.outcome}: {told}; results: {results.path}", results)
+
+
+def _told(verdict: GateVerdict) -> str:
+    measured = "" if verdict.measured is None else f", measured {verdict.measured:g}"
+    reason = f" ({verdict.reason})" if verdict.reason else ""
+    return f"{verdict.condition}{measured}, n = {verdict.n}{reason}"
+
+
+def _bindings(
+    grader: GraderLike | None, graders: Mapping[str, MetricLike] | None, extractor: ExtractorLike | None
+) -> Iterator[GraderBinding]:
+    if (grader is None) == (not graders):
+        raise UsageError("give an EvalSuite exactly one of `grader` and `graders`, and at least one grader")
+    metrics = graders if grader is None else {"grader": grader}
+    for key, metric in (metrics or {}).items():
+        judge, own = metric if isinstance(metric, tuple) else (metric, None)
+        taken_out = own if own is not None else extractor if extractor is not None else "last_assistant"
+        yield GraderBinding(key, _grader(judge), _extractor(taken_out))
+
+
+def _grader(value: Any) -> Grader:
+    if hasattr(value, "grade") and hasattr(value, "fingerprint"):
+        return value  # type: ignore[no-any-return]
+    return make_tool_grader(value)
+
+
+def _extractor(value: Any) -> Extractor:
+    if hasattr(value, "extract") and hasattr(value, "fingerprint"):
+        return value  # type: ignore[no-any-return]
+    return make_extractor(value)
+
+
+def _models(target: Any) -> Iterator[ModelPlan]:
+    if isinstance(target, AgentEvalTarget):
+        yield from target.plans()
+    elif isinstance(target, Target):
+        yield ModelPlan(target.model_handle or "default", target, target.model_handle)
+    elif callable(target):
+        yield ModelPlan("default", PythonTarget(target))
+    else:
+        raise UsageError(
+            f"`target` is a {type(target).__name__}; give an AgentEvalTarget, a target or an agent factory"
+        )
+
+
+def _reward(reward: str | Callable[..., Any] | None, bindings: Sequence[GraderBinding]) -> RewardComposer | None:
+    keys = [binding.key for binding in bindings]
+    if reward is None:
+        return MetricReward(keys[0]) if len(keys) == 1 else None
+    if callable(reward):
+        return CustomReward(reward)
+    if reward not in keys:
+        raise UsageError(f"`reward` names the metric `{reward}`; there is {', '.join(f'`{key}`' for key in keys)}")
+    return MetricReward(reward)
+
+
+def _gates(gate: Any) -> tuple[NamedGate, ...]:
+    match gate:
+        case None:
+            return ()
+        case EvalGate():
+            return (_checked(lambda _: gate.named(), gate, "gate"),)
+        case NamedGate():
+            return (gate,)
+    return _checked(parse_gates, gate, "gate")
+
+
+def _checked(parse: Callable[[Any], _T], value: Any, name: str) -> _T:
+    try:
+        return parse(value)
+    except ValidationError as error:
+        told = "; ".join(
+            ": ".join([".".join(str(part) for part in detail["loc"]), detail["msg"]]).removeprefix(": ")
+            for detail in error.errors(include_url=False)
+        )
+        raise UsageError(f"`{name}`: {told}") from None
+
+
+def _choice(kind: Callable[[str], _T], value: str, name: str) -> _T:
+    try:
+        return kind(value)
+    except ValueError:
+        known = ", ".join(f"`{choice.value}`" for choice in kind)  # type: ignore[attr-defined]
+        raise UsageError(f"`{name}` is {value!r}; it must be one of {known}") from None
+
+
+def _require_positive(**counts: int) -> None:
+    for name, count in counts.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UsageError(f"`{name}` is {count!r}; it must be a whole number of at least 1")
+
+
+def _refuse(complaints: Iterable[str]) -> None:
+    told = list(complaints)
+    if told:
+        raise UsageError("; ".join(told))
