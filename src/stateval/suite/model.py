@@ -18,12 +18,13 @@ def _no_boolean(value: Any) -> Any:
     return value
 
 
-Count = Annotated[int, BeforeValidator(_no_boolean), Field(ge=1)]
-Retries = Annotated[int, BeforeValidator(_no_boolean), Field(ge=0)]
-Whole = Annotated[int, BeforeValidator(_no_boolean)]
-Seconds = Annotated[float, BeforeValidator(_no_boolean), Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, BeforeValidator(_no_boolean), Field(ge=0, allow_inf_nan=False)]
-Score = Annotated[float, BeforeValidator(_no_boolean), Field(ge=0, le=1, allow_inf_nan=False)]
+_NoBoolean = BeforeValidator(_no_boolean)
+Count = Annotated[int, Field(ge=1), _NoBoolean]
+Retries = Annotated[int, Field(ge=0), _NoBoolean]
+Whole = Annotated[int, _NoBoolean]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _NoBoolean]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), _NoBoolean]
+Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _NoBoolean]
 
 
 class SpecModel(BaseModel):

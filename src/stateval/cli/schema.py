@@ -1,0 +1,27 @@
+"""`stateval schema`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stateval.errors import UsageError
+
+
+def schema(
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write it to this file.")] = None,
+) -> None:
+    """Print the JSON Schema of a suite file, for editors that complete and check."""
+    from stateval.suite.json_schema import shipped_schema
+
+    text = shipped_schema()
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output}: cannot be written: {error.strerror}") from None
+    typer.echo(f"wrote {output}")

@@ -1,0 +1,30 @@
+"""`stateval validate SUITE`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stateval.errors import ExitStatus
+
+
+def validate(
+    suite: Annotated[Path, typer.Argument(help="The suite file, or a directory with a suite.yaml.")],
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="Any field of the suite, as `field=value`; may be repeated.")
+    ] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and log messages.")] = False,
+) -> None:
+    """Check a suite, its data and its code without asking any model, and say all that is wrong at once.
+
+    Exit status: 0 the suite would run, 2 something is wrong.
+    """
+    from stateval.suite.overrides import parse_set
+    from stateval.suite.report import examine
+
+    report = examine(suite, [parse_set(pair) for pair in set_ or ()])
+    typer.echo(report.text(), nl=False)
+    if report.problems:
+        raise typer.Exit(ExitStatus.INPUT_WRONG)

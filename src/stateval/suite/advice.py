@@ -1,0 +1,115 @@
+"""What `validate` says of a suite that would run: what is missing here, and what could be measured better."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from stateval import graders
+from stateval.gates import gate_warnings, parse_gates
+from stateval.records.encoding import json_text
+from stateval.records.sample import Sample, SimulatedInput
+from stateval.running.plan import GraderBinding
+from stateval.suite.load import LoadedSuite
+from stateval.suite.spec import LocalAgentTargetSpec, SuiteSpec
+
+_WHOLE_REPLIES = ("last_assistant", "first_assistant", "all_assistant", "last_turn")
+
+
+class Survey:
+    """What the rows are like, found while they are checked: `look` is one of the checks of `check_rows`.
+
+    Args:
+        bindings: the metrics whose truths are looked at.
+        spec: what the suite says of them.
+    """
+
+    def __init__(self, bindings: tuple[GraderBinding, ...], spec: SuiteSpec) -> None:
+        self._bindings = bindings
+        self._graders = spec.all_graders
+        self._risky: dict[str, tuple[int, str, str]] = {}
+        self.samples = 0
+        self.longest = 0
+
+    def look(self, sample: Sample) -> None:
+        """Counts this sample; it never complains."""
+        self.samples += 1
+        if not isinstance(sample.input, SimulatedInput):
+            self.longest = max(self.longest, len(sample.user_turns))
+        for binding in self._bindings:
+            why = next(self._risks(binding, sample), None)
+            if why is not None:
+                count, first, reason = self._risky.get(binding.key, (0, sample.key, why))
+                self._risky[binding.key] = (count + 1, first, reason)
+
+    @property
+    def strict_truths(self) -> list[str]:
+        """For each metric with truths that seldom measure what is meant, how many and why."""
+        return [
+            f"metric `{key}`: the truth of {count} of {self.samples} samples is risky; that of `{first}`: {reason}"
+            for key, (count, first, reason) in self._risky.items()
+        ]
+
+    def _risks(self, binding: GraderBinding, sample: Sample) -> Iterator[str]:
+        spec = self._graders[binding.key]
+        for truth in _truths(binding.view(sample)):
+            why = graders.risky_truth(spec.function, spec.grader_config, truth)
+            if why is not None:
+                yield why
+
+
+def warnings(loaded: LoadedSuite, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """What a run would lack here although nothing in the suite is wrong: keys that are not set."""
+    lacking = [
+        f"target `{handle}` needs a key: set OPENAI_API_KEY, or `api_key` of the target"
+        for target in loaded.spec.all_targets
+        if isinstance(target, LocalAgentTargetSpec) and not target.api_key and not target.base_url
+        for handle in target.model_handles or ()
+        if handle.startswith("openai/") and not environment.get("OPENAI_API_KEY")
+    ]
+    return list(dict.fromkeys(lacking))
+
+
+def advice(loaded: LoadedSuite, survey: Survey) -> list[str]:
+    """What would make the suite say more, one sentence each."""
+    spec = loaded.spec
+    gates = parse_gates(spec.gate)
+    keys = list(spec.all_graders)
+    return [
+        *(warning for gate in gates for warning in gate_warnings(gate, keys)),
+        *_unused(spec),
+        *survey.strict_truths,
+        *_on_turns(survey),
+        *_on_replies(spec),
+        *([] if gates else ["there is no gate: the run reports and always passes"]),
+        *([] if spec.split else ["there is no hold-out: tune on one part of the rows, report the other (`split`)"]),
+    ]
+
+
+def _unused(spec: SuiteSpec) -> Iterator[str]:
+    takes_it = any(isinstance(target, LocalAgentTargetSpec) for target in spec.all_targets)
+    if spec.generation is not None and not takes_it:
+        yield "`generation` changes nothing: targets of kind `python` choose their model's settings themselves"
+
+
+def _on_turns(survey: Survey) -> Iterator[str]:
+    if survey.samples and survey.longest <= 1:
+        yield (
+            "every sample has a single turn: memory shows where something is told, corrected, and asked for "
+            "later (`input` as a list, `new_conversation` in it)"
+        )
+
+
+def _on_replies(spec: SuiteSpec) -> Iterator[str]:
+    whole = [key for key, grader in spec.all_graders.items() if grader.extractor in _WHOLE_REPLIES]
+    if len(whole) == len(spec.all_graders):
+        yield (
+            f"only whole replies are graded ({', '.join(f'`{key}`' for key in whole)}): an extractor such as "
+            "`memory_block` or `tool_calls` shows what the agent stored and did"
+        )
+
+
+def _truths(sample: Sample) -> Iterator[str]:
+    expected = sample.expected if isinstance(sample.expected, list) else [sample.expected]
+    truth = sample.ground_truth if isinstance(sample.ground_truth, list) else [sample.ground_truth]
+    yield from (json_text(value) for value in (*truth, *expected) if isinstance(value, str | int | float))

@@ -1,0 +1,324 @@
+"""From a suite file that holds together in itself to the objects that run: everything that it names is looked at."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from stateval import extractors, graders
+from stateval.datasets import DatasetCheck, PlacedDataset, check_dataset, open_dataset, select
+from stateval.errors import InputError, MissingExtra, ModelError, SuiteError, UsageError
+from stateval.gates import Gate, LogicalGate, NamedGate, WeightedAverageGate, check_gates, parse_gates
+from stateval.loading.registry import Registry
+from stateval.loading.user_code import LoadedFunction, UserCode
+from stateval.records.marks import Mark
+from stateval.records.protocols import Extractor, Grader, RewardComposer, Target
+from stateval.records.sample import Sample, SimulatedInput
+from stateval.records.source import Problem, Source
+from stateval.redaction import secrets_of_environment
+from stateval.rewards import CustomReward, MetricReward
+from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
+from stateval.suite.later import refusal
+from stateval.suite.load import LoadedSuite
+from stateval.suite.spec import DatasetSpec, LocalAgentTargetSpec, MetricRewardSpec, PythonTargetSpec, ToolGraderSpec
+from stateval.suite.yaml_text import Path
+
+_X = TypeVar("_X")
+_MOST_CONCURRENT = 15
+_NOT_YET = {"semantic_similarity": "has `similarity`, which compares letters"}
+
+
+def build_plan(loaded: LoadedSuite) -> RunPlan:
+    """The plan of a suite. Raises SuiteError with everything that is wrong in what the suite names."""
+    built = build(loaded)
+    if built.plan is None or built.missing:
+        raise SuiteError([*built.problems, *built.missing])
+    return built.plan
+
+
+SampleCheck = Callable[[Sample], str | None]
+
+
+def check_plan(plan: RunPlan) -> DatasetCheck:
+    """Reads every row of a plan's dataset before any model is asked.
+
+    Raises DatasetError: rows that cannot be understood, and rows that lack what a grader needs.
+    """
+    return check_rows(plan.dataset, plan.graders)
+
+
+def check_rows(dataset: Any, bindings: Sequence[GraderBinding], *, further: Sequence[SampleCheck] = ()) -> DatasetCheck:
+    """The same for a dataset and some graders; `further` checks are called with each sample, too."""
+    keys = [binding.key for binding in bindings]
+    checks: list[SampleCheck] = [_is_simulated, partial(_unknown_graders, keys)]
+    return check_dataset(dataset, checks=[*checks, *(binding.check for binding in bindings), *further])
+
+
+@dataclass(slots=True)
+class Built:
+    """What could be made of a suite.
+
+    `plan` is None where there are `problems`. `missing` are optional packages of a target that are not installed, and
+    models that cannot be had: nothing in the suite is wrong, but it cannot run here.
+    """
+
+    plan: RunPlan | None = None
+    dataset: PlacedDataset | None = None
+    bindings: tuple[GraderBinding, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    missing: list[Problem] = field(default_factory=list)
+
+
+def build(loaded: LoadedSuite) -> Built:
+    """Makes all that a suite names, and collects what cannot be made."""
+    return _Building(loaded).built()
+
+
+class _Building:
+    def __init__(self, loaded: LoadedSuite) -> None:
+        self._loaded = loaded
+        self._spec = loaded.spec
+        self._code = UserCode(loaded.directory)
+        self._registry = Registry(self._code)
+        self._built = Built()
+
+    def built(self) -> Built:
+        built, spec = self._built, self._spec
+        built.dataset = self._attempt(("dataset",), self._dataset)
+        built.bindings = tuple(self._bindings())
+        models = tuple(self._models())
+        reward = self._reward()
+        gates = self._gates(has_reward=spec.reward is not None or len(spec.all_graders) == 1)
+        setup = self._script("setup_script", spec.setup_script, Mark.SUITE_SETUP)
+        teardown = self._script("teardown_script", spec.teardown_script, None)
+        if not built.problems and built.dataset is not None:
+            built.plan = RunPlan(
+                name=spec.name,
+                dataset=built.dataset,
+                models=models,
+                graders=built.bindings,
+                reward=reward,
+                gates=gates,
+                num_runs=spec.runs,
+                max_concurrent=spec.max_concurrent or _MOST_CONCURRENT,
+                snapshots=spec.snapshots,
+                setup=setup,
+                teardown=teardown,
+                cleanup=spec.cleanup,
+                on_error=spec.on_error,
+                pass_threshold=spec.pass_threshold,
+                seed=spec.seed,
+                config=configuration(self._loaded),
+                secrets=frozenset(secrets_of_environment() | set(_keys_in(self._loaded))),
+            )
+        return built
+
+    def _dataset(self) -> PlacedDataset:
+        spec = self._spec
+        written = spec.dataset
+        columns, form = (written.columns, written.format) if isinstance(written, DatasetSpec) else (None, None)
+        source = written.path if isinstance(written, DatasetSpec) else written
+        dataset = open_dataset(source, base_directory=self._loaded.directory, columns=columns, format=form)
+        return select(
+            dataset,
+            tags=spec.sample_tags or (),
+            exclude_tags=spec.exclude_tags or (),
+            split=spec.split,
+            max_samples=spec.max_samples,
+        )
+
+    def _bindings(self) -> Iterator[GraderBinding]:
+        for key, spec in self._spec.all_graders.items():
+            place: Path = ("grader",) if self._spec.grader else ("graders", key)
+            grader = self._grader(spec, place)
+            extractor = self._extractor(spec, place)
+            if grader is not None and extractor is not None:
+                yield GraderBinding(key, grader, extractor, spec.display_name, spec.ground_truth_field)
+
+    def _grader(self, spec: ToolGraderSpec, place: Path) -> Grader | None:
+        found = self._attempt((*place, "function"), partial(self._found_grader, spec))
+        if found is None:
+            return None
+        where = "grader_config" if spec.grader_config else "function"
+        return self._attempt((*place, where), partial(graders.make_tool_grader, found, spec.grader_config))
+
+    def _found_grader(self, spec: ToolGraderSpec) -> graders.BuiltinGrader | LoadedFunction:
+        if spec.function in _NOT_YET and spec.function not in graders.BUILTIN:
+            raise UsageError(refusal(spec.function, _NOT_YET[spec.function]))
+        found = self._registry.find("grader", spec.function, graders.BUILTIN)
+        wanted = found.wants_extractor if isinstance(found, graders.BuiltinGrader) else None
+        if wanted and "extractor" not in spec.model_fields_set:
+            raise UsageError(f"`{spec.function}` judges what `extractor: {wanted}` takes out; write that beside it")
+        return found
+
+    def _extractor(self, spec: ToolGraderSpec, place: Path) -> Extractor | None:
+        find = partial(self._registry.find, "extractor", spec.extractor, extractors.BUILTIN)
+        found = self._attempt((*place, "extractor"), find)
+        if found is None:
+            return None
+        where = "extractor_config" if spec.extractor_config else "extractor"
+        return self._attempt((*place, where), partial(extractors.make_extractor, found, spec.extractor_config))
+
+    def _models(self) -> Iterator[ModelPlan]:
+        for position, spec in enumerate(self._spec.all_targets):
+            place: Path = ("targets", position) if self._spec.targets else ("target",)
+            if isinstance(spec, PythonTargetSpec):
+                place = (*place, "factory")
+            handles: list[str | None] = list(spec.model_handles) if spec.model_handles else [None]
+            for handle in handles:
+                target = self._attempt(place, partial(self._target, spec, handle))
+                if target is not None:
+                    yield ModelPlan(_label(spec.name, handle), target, handle, spec.timeout, spec.max_retries)
+
+    def _target(self, spec: PythonTargetSpec | LocalAgentTargetSpec, handle: str | None) -> Target:
+        if isinstance(spec, LocalAgentTargetSpec):
+            return self._local_agent(spec, handle)
+        from stateval.targets.python_target import PythonTarget
+
+        factory = self._registry.find("target", spec.factory, {})
+        return PythonTarget(
+            factory.function, model_handle=handle, reference=factory.reference, fingerprint=factory.fingerprint
+        )
+
+    def _local_agent(self, spec: LocalAgentTargetSpec, handle: str | None) -> Target:
+        from stateval.targets.local_agent import AgentDefinition, LocalAgentTarget
+
+        generation = self._spec.generation
+        settings = generation.model_dump(exclude_none=True) if generation else {}
+        if self._spec.seed is not None:
+            settings.setdefault("seed", self._spec.seed)
+        return LocalAgentTarget(
+            model=handle,
+            agent=AgentDefinition.model_validate(spec.agent.model_dump()) if spec.agent else None,
+            agent_file=self._loaded.directory / spec.agent_file if spec.agent_file else None,
+            base_url=spec.base_url,
+            api_key=spec.api_key,
+            generation=settings,
+            allow_tools=spec.allow_tools,
+        )
+
+    def _reward(self) -> RewardComposer | None:
+        spec, keys = self._spec.reward, list(self._spec.all_graders)
+        if spec is None:
+            return MetricReward(keys[0]) if len(keys) == 1 else None
+        if isinstance(spec, MetricRewardSpec):
+            if spec.metric_key in keys:
+                return MetricReward(spec.metric_key)
+            message = f"there is no metric `{spec.metric_key}`; {_nearest(spec.metric_key, keys)}"
+            self._add(Problem(message, self._loaded.sources.of("reward", "metric_key")))
+            return None
+        return self._attempt(("reward", "function"), lambda: self._custom_reward(spec.function))
+
+    def _custom_reward(self, reference: str) -> RewardComposer:
+        return CustomReward(self._code.load(reference, Mark.REWARD_COMPOSER))
+
+    def _gates(self, *, has_reward: bool) -> tuple[NamedGate, ...]:
+        gates = parse_gates(self._spec.gate)
+        keys = list(self._spec.all_graders)
+        several = isinstance(self._spec.gate, list)
+        for position, gate in enumerate(gates):
+            for place, condition in _conditions(gate.gate, ("gate", position) if several else ("gate",)):
+                for complaint in check_gates([NamedGate(gate=condition)], keys, has_reward=has_reward):
+                    self._add(Problem(complaint, self._loaded.sources.of(*place)))
+        if not self._built.problems:
+            for complaint in check_gates(gates, keys, has_reward=has_reward):
+                self._add(Problem(complaint, self._loaded.sources.of("gate")))
+        return gates
+
+    def _script(self, name: str, reference: str | None, mark: Mark | None) -> Script | None:
+        if reference is None:
+            return None
+        return self._attempt((name,), lambda: _script(self._code.load(reference, mark)))
+
+    def _attempt(self, place: Path, make: Callable[[], _X]) -> _X | None:
+        """What `make` makes; what it raises becomes problems at this place of the suite file."""
+        source = self._loaded.sources.of(*place)
+        try:
+            return make()
+        except (MissingExtra, ModelError) as error:
+            if place[0] not in ("target", "targets"):
+                self._add(Problem(str(error), source))
+            elif (problem := Problem(str(error), source)) not in self._built.missing:
+                self._built.missing.append(problem)
+        except InputError as error:
+            for problem in error.problems or (Problem(str(error)),):
+                self._add(_named_by(problem, source))
+        except UsageError as error:
+            self._add(Problem(str(error), source))
+        return None
+
+    def _add(self, problem: Problem) -> None:
+        if all((known.message, known.source) != (problem.message, problem.source) for known in self._built.problems):
+            self._built.problems.append(problem)
+
+
+def configuration(loaded: LoadedSuite) -> dict[str, Any]:
+    """What `suite.json` shows of a suite: all that was said, without keys and without the rows."""
+    config = loaded.spec.model_dump(mode="json", exclude_none=True)
+    for target in [config.get("target"), *config.get("targets", ())]:
+        if target and "api_key" in target:
+            target["api_key"] = "[redacted]"
+    if isinstance(config["dataset"], list):
+        config["dataset"] = f"{len(config['dataset'])} rows in the suite file"
+    return config
+
+
+def _keys_in(loaded: LoadedSuite) -> Iterator[str]:
+    for target in loaded.spec.all_targets:
+        if isinstance(target, LocalAgentTargetSpec) and target.api_key:
+            yield target.api_key
+
+
+def _label(name: str | None, handle: str | None) -> str:
+    return "/".join(part for part in (name, handle) if part) or "default"
+
+
+def _script(loaded: LoadedFunction) -> Script:
+    parameters = len(inspect.signature(loaded.function).parameters)
+    if parameters > 2:
+        raise UsageError(
+            f"`{loaded.reference}` takes {parameters} parameters; it must take (), (client) or (client, model_handle)"
+        )
+    return Script(loaded.function, loaded.reference, parameters)
+
+
+def _conditions(gate: Gate, place: Path) -> Iterator[tuple[Path, Gate]]:
+    """The conditions in a gate that look at metrics, each with the place where it names them."""
+    match gate:
+        case LogicalGate():
+            for position, condition in enumerate(gate.conditions):
+                yield from _conditions(condition, (*place, "conditions", position))
+        case WeightedAverageGate():
+            yield (*place, "weights"), gate
+        case _:
+            yield (*place, "metric_key"), gate
+
+
+def _named_by(problem: Problem, source: Source) -> Problem:
+    """A problem of a file that the suite names: in that file where the line is known, else at the suite's field."""
+    if problem.source.line is not None:
+        return Problem(problem.message, problem.source, problem.advice or f"named by {source}")
+    inside = str(problem.source)
+    return Problem(f"{inside}: {problem.message}" if inside else problem.message, source, problem.advice)
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean `{close[0]}`?" if close else f"there are {', '.join(f'`{key}`' for key in known)}"
+
+
+def _is_simulated(sample: Sample) -> str | None:
+    if not isinstance(sample.input, SimulatedInput):
+        return None
+    return "a simulated user is not in this release of stateval; write what the user says as a list of turns"
+
+
+def _unknown_graders(keys: Sequence[str], sample: Sample) -> str | None:
+    if isinstance(sample.input, str | SimulatedInput):
+        return None
+    unknown = [name for turn in sample.user_turns for name in turn.graders or () if name not in keys]
+    return f"a turn asks for the grader `{unknown[0]}`; {_nearest(unknown[0], keys)}" if unknown else None
