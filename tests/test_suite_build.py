@@ -166,6 +166,14 @@ WRONG = [
         "targets.0.factory: ",
         "there is no file",
     ),
+    (
+        {
+            "target": None,
+            "targets": [PYTHON | {"name": "x", "model_handles": ["m"]}, PYTHON | {"name": "x/m"}],
+        },
+        "targets: ",
+        "two targets would both be called `x/m`",
+    ),
     ({"reward": {"kind": "metric", "metric_key": "qality"}}, "reward.metric_key: ", "did you mean `quality`?"),
     ({"reward": {"kind": "custom", "function": "code.py:polite"}}, "reward.function: ", "not `@reward_composer`"),
     ({"setup_script": "code.py:polite"}, "setup_script: ", "not `@suite_setup`"),

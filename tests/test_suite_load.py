@@ -252,6 +252,12 @@ def test_a_dotenv_file_of_the_current_directory_is_loaded_and_exported_variables
     assert loaded(tmp_path, **fields).spec.output == "file-exported"
 
 
+def test_a_dotenv_file_that_is_no_text_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / ".env").write_bytes(b"A=\xff\xfe\n")
+    monkeypatch.chdir(tmp_path)
+    assert complaint(tmp_path) == ".env: the text is not UTF-8"
+
+
 # --- overrides
 
 
@@ -261,6 +267,12 @@ def test_values_of_the_command_line_come_before_those_of_the_file(tmp_path):
     spec = loaded(tmp_path, *overrides, epochs=2, gate={"op": "gte", "value": 1}).spec
     assert (spec.all_targets[0].timeout, spec.gate.value, spec.runs, spec.version) == (7.0, 0.5, 4, "2")
     assert spec.all_graders["quality"].extractor_config == {"separator": "x"}
+
+
+@pytest.mark.parametrize("said", ["num_runs", "epochs"])
+@pytest.mark.parametrize("set_", ["num_runs", "epochs"])
+def test_the_number_of_runs_is_overridden_by_either_name(tmp_path, said, set_):
+    assert loaded(tmp_path, parse_set(f"{set_}=4"), **{said: 2}).spec.runs == 4
 
 
 def test_an_override_of_the_target_counts_for_each_of_several(tmp_path):

@@ -91,6 +91,7 @@ class _Building:
         built.dataset = self._attempt(("dataset",), self._dataset)
         built.bindings = tuple(self._bindings())
         models = tuple(self._models())
+        self._check_labels([model.label for model in models])
         reward = self._reward()
         gates = self._gates(has_reward=spec.reward is not None or len(spec.all_graders) == 1)
         setup = self._script("setup_script", spec.setup_script, Mark.SUITE_SETUP)
@@ -173,6 +174,11 @@ class _Building:
                 target = self._attempt(place, partial(self._target, spec, handle))
                 if target is not None:
                     yield ModelPlan(_label(spec.name, handle), target, handle, spec.timeout, spec.max_retries)
+
+    def _check_labels(self, labels: list[str]) -> None:
+        for label in sorted({label for label in labels if labels.count(label) > 1}):
+            message = f"two targets would both be called `{label}` in the results; name one of them otherwise"
+            self._add(Problem(message, self._loaded.sources.of("targets")))
 
     def _target(self, spec: PythonTargetSpec | LocalAgentTargetSpec, handle: str | None) -> Target:
         if isinstance(spec, LocalAgentTargetSpec):

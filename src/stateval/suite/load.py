@@ -75,7 +75,7 @@ def load_suite(path: Path | str, overrides: Sequence[Override] = (), *, dotenv: 
     Raises SuiteError with all problems, UsageError for an override that fits nowhere.
     """
     if dotenv:
-        load_dotenv(Path.cwd() / ".env", override=False, encoding="utf-8-sig")
+        load_environment_file(Path(".env"))
     file = _existing_file(Path(path).expanduser())
     document = read_yaml(_bytes_of(file), str(file))
     if not isinstance(document.value, dict):
@@ -88,6 +88,19 @@ def load_suite(path: Path | str, overrides: Sequence[Override] = (), *, dotenv: 
     spec = _validated(data, sources, variables.problems)
     notes = tuple(_with_line(sources.of(*place), note) for place, note in notes_on_old_spellings(data, spec))
     return LoadedSuite(spec, sources, file.absolute(), notes)
+
+
+def load_environment_file(path: Path) -> None:
+    """Puts the variables of a `.env` into the environment, where there is such a file; those set already stay.
+
+    Raises SuiteError where it cannot be read.
+    """
+    try:
+        load_dotenv(path.absolute(), override=False, encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise SuiteError([Problem("the text is not UTF-8", Source(str(path)))]) from None
+    except OSError as error:
+        raise SuiteError([Problem(f"the file cannot be read: {error.strerror}", Source(str(path)))]) from None
 
 
 def _validated(data: Mapping[str, Any], sources: Sources, unset: Mapping[FieldPath, Problem]) -> SuiteSpec:

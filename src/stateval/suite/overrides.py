@@ -9,6 +9,8 @@ from typing import Any
 from stateval.errors import SuiteError, UsageError
 from stateval.suite.yaml_text import Path, dotted, read_value
 
+_SAME = {"num_runs": "epochs", "epochs": "num_runs"}
+
 
 @dataclass(frozen=True, slots=True)
 class Override:
@@ -47,8 +49,8 @@ def apply_overrides(data: dict[str, Any], overrides: Sequence[Override]) -> dict
     origins: dict[Path, str] = {}
     for override in overrides:
         for path in _paths(data, override.path):
-            if path == ("num_runs",):
-                data.pop("epochs", None)
+            if path[0] in _SAME:
+                data.pop(_SAME[path[0]], None)
             origins[_put(data, path, override)] = override.origin
     return origins
 
