@@ -125,6 +125,7 @@ class SimpleDisplay:
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
+        self._shown = 0
         self._several_models = False
         self._several_runs = False
 
@@ -133,10 +134,10 @@ class SimpleDisplay:
             case RunStarted():
                 self._several_models, self._several_runs = len(event.models) > 1, event.runs > 1
                 place = f"; results: {event.directory}" if event.directory else ""
-                size = f"{event.samples} samples x {event.runs} runs x {len(event.models)} models"
-                self._write(f"{event.suite}: {size} = {event.total}{place}")
+                self._write(f"{event.suite}: {self._size(event)}{place}")
             case SampleFinished():
-                self._write(f"[{progress.finished}/{progress.total}] {self._name(event)}: {_result(event)}")
+                self._shown += 1
+                self._write(f"[{self._shown}/{progress.total}] {self._name(event)}: {_result(event)}")
 
     def refresh(self, progress: Progress) -> None: ...
 
@@ -144,6 +145,12 @@ class SimpleDisplay:
         self._write(f"{progress.finished} of {progress.total} finished, {progress.errored} errored")
         if dropped:
             self._write(f"{dropped} progress events were not shown, for the screen could not keep up")
+
+    def _size(self, event: RunStarted) -> str:
+        runs = f" x {event.runs} runs" if self._several_runs else ""
+        models = f" x {len(event.models)} models" if self._several_models else ""
+        total = f" = {event.total}" if runs or models else ""
+        return f"{event.samples} samples{runs}{models}{total}"
 
     def _name(self, event: SampleFinished) -> str:
         run = f" run {event.run}" if self._several_runs else ""

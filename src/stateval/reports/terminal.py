@@ -20,7 +20,9 @@ from stateval.stats.table import REWARD
 def summary_report(
     summary: Summary, *, directory: str | None = None, encoding: str = "utf-8", delete_agents_with: str | None = None
 ) -> RenderableType:
-    """The whole report, for any rich console; every word of it can be read without colour.
+    """The whole report, for any rich console; all that it says is said in words, colour only repeats it.
+
+    "Counted" are the mean and n with errored observations as 0, shown where there are any.
 
     Args:
         directory: where the results are, to be printed last.
@@ -95,7 +97,7 @@ class _Report:
         repeated = any(model.runs for model in self._summary.models)
         table = _table("Model", "Metric")
         numbers = ["n", *(["Samples"] if repeated else []), "Mean", "Std dev", "Errors"]
-        for heading in [*numbers, *(["Mean with errors", "n with errors"] if counted else [])]:
+        for heading in [*numbers, *(["Counted mean", "Counted n"] if counted else [])]:
             table.add_column(heading, justify="right")
         for model in self._summary.models:
             for key, metric in model.metrics.items():
@@ -105,11 +107,13 @@ class _Report:
     def runs(self) -> Iterator[RenderableType]:
         for model in self._summary.models:
             if model.runs:
-                yield self.line(f"Runs of {model.model}")
+                yield Text("")
+                yield self.line(f"Runs of {model.model}", "bold")
                 yield self._runs_of(model)
 
     def ledgers(self) -> Iterator[RenderableType]:
-        yield self.line("Ledger")
+        yield Text("")
+        yield self.line("Ledger", "bold")
         for model in self._summary.models:
             # Where a reward is composed, its ledger is that of the sample as a whole.
             keys = [REWARD] if REWARD in model.ledgers else list(model.ledgers)
@@ -128,7 +132,7 @@ class _Report:
             if usage.cost is not None:
                 parts.append(f"cost: {usage.cost:.4f} USD")
             if model.cost_missing:
-                parts.append(f"price not known for {model.cost_missing} samples")
+                parts.append(f"observations without a known price: {model.cost_missing}")
             if parts:
                 yield self.line(f"{model.model}: {'; '.join(parts)}")
 
@@ -138,7 +142,7 @@ class _Report:
                 categories = ", ".join(f"{name} {count}" for name, count in model.errors.by_category.items())
                 types = ", ".join(f"{name} {count}" for name, count in model.errors.by_exception_type.items())
                 total = model.errors.total_errors
-                yield self.line(f"{model.model}: {total} errors by category: {categories}; by type: {types}", "red")
+                yield self.line(f"{model.model}: errors: {total} (by category: {categories}; by type: {types})", "red")
 
     def _runs_of(self, model: ModelSummary) -> Table:
         with_reward = model.reward is not None
@@ -162,7 +166,7 @@ class _Report:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in headings:
         table.add_column(heading, overflow="fold")
     return table
