@@ -173,6 +173,14 @@ def test_init_writes_a_suite_that_is_valid_and_says_what_to_type_next(tmp_path):
     assert [advice[:20] for advice in report.advice] == ["there is no hold-out"]
 
 
+def test_the_suite_of_init_runs_as_it_is_and_fails_where_its_readme_says(evaltester):
+    suite = write_new_suite(evaltester.path / "new")[0]
+    finished = evaltester.run(suite)
+    assert finished.status == 0, finished.output
+    scores = {key: result.grades["answer"].score for key, result in evaltester.results().items()}
+    assert {key for key, score in scores.items() if score < 1} == {"corrected-in-short"}
+
+
 def test_init_overwrites_nothing_unless_told(tmp_path):
     (tmp_path / "agent.py").write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=r"agent\.py would be overwritten"):
