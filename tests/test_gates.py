@@ -130,10 +130,14 @@ def test_words_of_later_releases_get_one_clear_error(word: str, nested: bool) ->
     assert [error["type"] for error in caught.value.errors()] == ["not_in_this_release"]
 
 
-def test_the_field_has_a_json_schema_with_all_that_a_file_may_say() -> None:
+def test_the_field_of_a_suite_file_is_read_alike_and_has_a_json_schema() -> None:
     class Suite(BaseModel):
         gate: GateField
 
+    weighted = {"kind": "weighted_average", "weights": {"a": 1}, "op": "gte", "value": 1}
+    nested = {"kind": "logical", "operator": "or", "conditions": [weighted, simple()], "name": "x", "on_fail": "warn"}
+    for gate in ({"metric": "min", "op": "gte", "value": 1}, [nested, simple(where={"tags": ["t"]})]):
+        assert parse_gates(Suite(gate=gate).gate) == parse_gates(gate)
     definitions = Suite.model_json_schema()["$defs"]
     assert {"name", "on_fail", "where", "pass_op"} <= set(definitions["SimpleEntry"]["properties"])
     assert definitions["SimpleGate"]["additionalProperties"] is False
