@@ -23,7 +23,8 @@ bench: $(BIN)/python
 	$(BIN)/python -m bench
 
 docs: $(VENV)/test.installed
-	$(BIN)/python -m pytest --quiet tests/test_house.py -k documentation
+	$(BIN)/python -m typer stateval.cli.main utils docs --name stateval --title "Command line" --output docs/command-line.md
+	$(BIN)/python -m pytest --quiet tests/test_documentation.py tests/test_house.py -k documentation
 
 # The pinned versions; needs uv. The quick start gets a part of what the tests get, in the same versions.
 pins:

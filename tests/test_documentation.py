@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,19 @@ def test_own_code_of_the_documentation_loads_and_grades(evaltester):
     result = evaltester.results()["a"]
     assert {key: grade.score for key, grade in result.grades.items()} == {"turns": 1.0, "answer": 0.0, "tone": 1.0}
     assert result.reward.metadata == {"length": len("Thank you, Ada.")}
+
+
+def test_python_api_example_runs_as_written(evaltester):
+    (script,) = blocks("api.md", "python")
+    path = evaltester.write("fruit.py", script)
+    shown = subprocess.run(
+        [sys.executable, path], capture_output=True, encoding="utf-8", cwd=evaltester.path, check=True
+    )
+    lines = shown.stdout.splitlines()
+    assert lines[0].startswith("0.66")
+    assert {line.split()[0]: line.split()[1] for line in lines[1:]} == {
+        "plain": "1.0",
+        "corrected": "1.0",
+        "polite": "0.0",
+    }
+    assert (evaltester.path / "results.csv").read_text(encoding="utf-8").count("\n") == 4
