@@ -2,7 +2,8 @@
 
 StatevalError                       what is wrong, where, what to do next
 ├── UsageError                      2    the command or an argument of the Python API is wrong
-│   └── MissingExtra                2    an optional part of stateval is not installed
+│   ├── MissingExtra                2    an optional part of stateval is not installed
+│   └── MissingKey                  2    the key that a model's endpoint wants is not set
 ├── InputError                      2    files given to stateval are wrong; holds every Problem found
 │   ├── SuiteError                  2    the suite file
 │   ├── DatasetError                2    the dataset
@@ -74,6 +75,14 @@ class MissingExtra(UsageError):
         super().__init__(f"{feature} need the extra `{extra}`: run `pip install 'stateval[{extra}]'`")
         self.feature = feature
         self.extra = extra
+
+
+class MissingKey(UsageError):
+    """The key that a model's endpoint wants is not set. `variable` is the environment variable that may hold it."""
+
+    def __init__(self, model: str, variable: str, advice: str) -> None:
+        super().__init__(f"model `{model}` needs a key: set `{variable}` or `api_key`, or {advice}")
+        self.variable = variable
 
 
 class InputError(StatevalError):
