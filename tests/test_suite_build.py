@@ -46,7 +46,9 @@ def many(a, b, c):
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> EvalTester:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EvalTester:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
     tester = EvalTester(tmp_path)
     tester.write("code.py", CODE)
     return tester
@@ -122,12 +124,51 @@ def test_functions_of_the_suite_s_own_files_are_found(project):
     assert plan.teardown is not None
 
 
-def test_keys_stand_neither_in_the_configuration_nor_outside_the_secrets(project, monkeypatch):
+LOCAL: dict[str, Any] = {
+    "kind": "local_agent",
+    "agent": {
+        "system": "Help.",
+        "blocks": {"user": "", "rules": {"value": "Be kind.", "limit": 100, "read_only": True}},
+    },
+    "model_handles": ["mine"],
+    "base_url": "http://127.0.0.1:1/v1",
+    "api_key": "a-key-of-the-suite",
+}
+
+
+def test_a_local_agent_is_made_as_the_suite_says(project):
+    plan = plan_of(project, target=LOCAL, seed=7, generation={"max_tokens": 50})
+    (model,) = plan.models
+    assert (model.label, model.target.kind, model.target.model_handle) == ("mine", "local_agent", "mine")
+    blocks = model.target.fingerprint["agent"]["blocks"]
+    assert (blocks["user"]["value"], blocks["rules"]["limit"], blocks["rules"]["read_only"]) == ("", 100, True)
+    generation = model.target.fingerprint["generation"]
+    assert (generation["seed"], generation["max_tokens"]) == (7, 50)
+
+
+def test_an_agent_file_is_found_beside_the_suite_file(project, monkeypatch):
+    project.write("agents/kind.json", '{"system": "Be kind.", "blocks": {"user": "x"}}')
+    monkeypatch.chdir("/")
+    fields = {key: value for key, value in LOCAL.items() if key != "agent"}
+    plan = plan_of(project, target=fields | {"agent_file": "agents/kind.json"})
+    assert plan.models[0].target.fingerprint["agent"]["system"] == "Be kind."
+
+
+def test_keys_are_secrets_and_stand_nowhere_in_the_configuration(project, monkeypatch):
     monkeypatch.setenv("STATEVAL_TEST_TOKEN", "a-token-of-the-environment")
-    plan = plan_of(project, dataset=[{"input": "a", "ground_truth": "b"}] * 1)
+    plan = plan_of(project, target=LOCAL, dataset=[{"input": "a", "ground_truth": "b"}])
+    assert {"a-key-of-the-suite", "a-token-of-the-environment"} <= plan.secrets
+    assert "a-key-of-the-suite" not in str(plan.config)
+    assert plan.config["target"]["base_url"] == "http://127.0.0.1:1/v1"
     assert plan.config["dataset"] == "1 rows in the suite file"
-    assert plan.config["target"]["factory"] == "agent.py:make"
-    assert "a-token-of-the-environment" in plan.secrets
+
+
+def test_a_missing_key_stops_a_run_but_is_no_fault_of_the_suite(project):
+    path = project.write_suite(target={"kind": "local_agent", "agent": {}, "model_handles": ["openai/gpt-4o-mini"]})
+    built = build(load_suite(path))
+    assert (built.problems, len(built.missing)) == ([], 1)
+    with pytest.raises(SuiteError, match=r"suite\.yaml:3: target: .* needs a key: set `OPENAI_API_KEY`"):
+        build_plan(load_suite(path))
 
 
 WRONG = [
@@ -173,6 +214,17 @@ WRONG = [
         },
         "targets: ",
         "two targets would both be called `x/m`",
+    ),
+    (
+        {"target": LOCAL | {"model_handles": ["embeded/smollm2-135m"], "base_url": None}},
+        "target: ",
+        "no provider is known",
+    ),
+    ({"target": {"kind": "local_agent", "agent_file": "no.af"}}, "target: ", "the agent file"),
+    (
+        {"target": LOCAL | {"agent": {"blocks": {"a": {"value": "xx", "limit": 1}}}}},
+        "target: ",
+        "more than its `limit` of 1",
     ),
     ({"reward": {"kind": "metric", "metric_key": "qality"}}, "reward.metric_key: ", "did you mean `quality`?"),
     ({"reward": {"kind": "custom", "function": "code.py:polite"}}, "reward.function: ", "not `@reward_composer`"),

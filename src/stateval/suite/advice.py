@@ -1,9 +1,8 @@
-"""What `validate` says of a suite that would run: what is missing here, and what could be measured better."""
+"""What `validate` says of a suite that would run but could measure better."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from stateval import graders
 from stateval.gates import gate_warnings, parse_gates
@@ -56,18 +55,6 @@ class Survey:
             why = graders.risky_truth(spec.function, spec.grader_config, truth)
             if why is not None:
                 yield why
-
-
-def warnings(loaded: LoadedSuite, environment: Mapping[str, str] = os.environ) -> list[str]:
-    """What a run would lack here although nothing in the suite is wrong: keys that are not set."""
-    lacking = [
-        f"target `{handle}` needs a key: set OPENAI_API_KEY, or `api_key` of the target"
-        for target in loaded.spec.all_targets
-        if isinstance(target, LocalAgentTargetSpec) and not target.api_key and not target.base_url
-        for handle in target.model_handles or ()
-        if handle.startswith("openai/") and not environment.get("OPENAI_API_KEY")
-    ]
-    return list(dict.fromkeys(lacking))
 
 
 def advice(loaded: LoadedSuite, survey: Survey) -> list[str]:

@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from stateval import extractors, graders
 from stateval.datasets import DatasetCheck, PlacedDataset, check_dataset, open_dataset, select
-from stateval.errors import InputError, MissingExtra, ModelError, SuiteError, UsageError
+from stateval.errors import InputError, MissingExtra, MissingKey, ModelError, SuiteError, UsageError
 from stateval.gates import Gate, LogicalGate, NamedGate, WeightedAverageGate, check_gates, parse_gates
 from stateval.loading.registry import Registry
 from stateval.loading.user_code import LoadedFunction, UserCode
@@ -25,7 +26,7 @@ from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
 from stateval.suite.later import refusal
 from stateval.suite.load import LoadedSuite
 from stateval.suite.spec import DatasetSpec, LocalAgentTargetSpec, MetricRewardSpec, PythonTargetSpec, ToolGraderSpec
-from stateval.suite.yaml_text import Path
+from stateval.suite.yaml_text import Path as FieldPath
 
 _X = TypeVar("_X")
 _MOST_CONCURRENT = 15
@@ -62,8 +63,8 @@ def check_rows(dataset: Any, bindings: Sequence[GraderBinding], *, further: Sequ
 class Built:
     """What could be made of a suite.
 
-    `plan` is None where there are `problems`. `missing` are optional packages of a target that are not installed, and
-    models that cannot be had: nothing in the suite is wrong, but it cannot run here.
+    `plan` is None where there are `problems`. `missing` are a target's optional packages that are not installed, keys
+    that are not set and models that cannot be had: nothing in the suite is wrong, but it cannot run here.
     """
 
     plan: RunPlan | None = None
@@ -134,13 +135,13 @@ class _Building:
 
     def _bindings(self) -> Iterator[GraderBinding]:
         for key, spec in self._spec.all_graders.items():
-            place: Path = ("grader",) if self._spec.grader else ("graders", key)
+            place: FieldPath = ("grader",) if self._spec.grader else ("graders", key)
             grader = self._grader(spec, place)
             extractor = self._extractor(spec, place)
             if grader is not None and extractor is not None:
                 yield GraderBinding(key, grader, extractor, spec.display_name, spec.ground_truth_field)
 
-    def _grader(self, spec: ToolGraderSpec, place: Path) -> Grader | None:
+    def _grader(self, spec: ToolGraderSpec, place: FieldPath) -> Grader | None:
         found = self._attempt((*place, "function"), partial(self._found_grader, spec))
         if found is None:
             return None
@@ -156,7 +157,7 @@ class _Building:
             raise UsageError(f"`{spec.function}` judges what `extractor: {wanted}` takes out; write that beside it")
         return found
 
-    def _extractor(self, spec: ToolGraderSpec, place: Path) -> Extractor | None:
+    def _extractor(self, spec: ToolGraderSpec, place: FieldPath) -> Extractor | None:
         find = partial(self._registry.find, "extractor", spec.extractor, extractors.BUILTIN)
         found = self._attempt((*place, "extractor"), find)
         if found is None:
@@ -166,7 +167,7 @@ class _Building:
 
     def _models(self) -> Iterator[ModelPlan]:
         for position, spec in enumerate(self._spec.all_targets):
-            place: Path = ("targets", position) if self._spec.targets else ("target",)
+            place: FieldPath = ("targets", position) if self._spec.targets else ("target",)
             if isinstance(spec, PythonTargetSpec):
                 place = (*place, "factory")
             handles: list[str | None] = list(spec.model_handles) if spec.model_handles else [None]
@@ -191,19 +192,17 @@ class _Building:
         )
 
     def _local_agent(self, spec: LocalAgentTargetSpec, handle: str | None) -> Target:
-        from stateval.targets.local_agent import AgentDefinition, LocalAgentTarget
+        from stateval.targets.local_agent import LocalAgentTarget
 
         generation = self._spec.generation
-        settings = generation.model_dump(exclude_none=True) if generation else {}
-        if self._spec.seed is not None:
-            settings.setdefault("seed", self._spec.seed)
+        seed = {} if self._spec.seed is None else {"seed": self._spec.seed}
         return LocalAgentTarget(
             model=handle,
-            agent=AgentDefinition.model_validate(spec.agent.model_dump()) if spec.agent else None,
-            agent_file=self._loaded.directory / spec.agent_file if spec.agent_file else None,
+            agent=spec.agent.model_dump(exclude_none=True) if spec.agent else None,
+            agent_file=self._loaded.directory / Path(spec.agent_file).expanduser() if spec.agent_file else None,
             base_url=spec.base_url,
             api_key=spec.api_key,
-            generation=settings,
+            generation=seed | (generation.model_dump(exclude_none=True) if generation else {}),
             allow_tools=spec.allow_tools,
         )
 
@@ -240,12 +239,12 @@ class _Building:
             return None
         return self._attempt((name,), lambda: _script(self._code.load(reference, mark)))
 
-    def _attempt(self, place: Path, make: Callable[[], _X]) -> _X | None:
+    def _attempt(self, place: FieldPath, make: Callable[[], _X]) -> _X | None:
         """What `make` makes; what it raises becomes problems at this place of the suite file."""
         source = self._loaded.sources.of(*place)
         try:
             return make()
-        except (MissingExtra, ModelError) as error:
+        except (MissingExtra, MissingKey, ModelError) as error:
             if place[0] not in ("target", "targets"):
                 self._add(Problem(str(error), source))
             elif (problem := Problem(str(error), source)) not in self._built.missing:
@@ -292,7 +291,7 @@ def _script(loaded: LoadedFunction) -> Script:
     return Script(loaded.function, loaded.reference, parameters)
 
 
-def _conditions(gate: Gate, place: Path) -> Iterator[tuple[Path, Gate]]:
+def _conditions(gate: Gate, place: FieldPath) -> Iterator[tuple[FieldPath, Gate]]:
     """The conditions in a gate that look at metrics, each with the place where it names them."""
     match gate:
         case LogicalGate():

@@ -9,7 +9,7 @@ from pathlib import Path
 from stateval.errors import InputError, UsageError
 from stateval.records.source import Problem
 from stateval.redaction import Redaction, secrets_of_environment
-from stateval.suite.advice import Survey, advice, warnings
+from stateval.suite.advice import Survey, advice
 from stateval.suite.build import Built, build, check_rows
 from stateval.suite.load import LoadedSuite, load_suite
 from stateval.suite.overrides import Override
@@ -61,7 +61,7 @@ def examine(path: Path, overrides: Sequence[Override] = ()) -> SuiteReport:
     built = build(loaded)
     survey = Survey(built.bindings, loaded.spec)
     report.notes = list(loaded.notes)
-    report.warnings = [*map(str, built.missing), *warnings(loaded)]
+    report.warnings = [str(problem) for problem in built.missing]
     report.problems = list(built.problems)
     _examine_rows(loaded, built, survey, report)
     if not report.problems:
