@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gc
 import io
 import json
 import subprocess
@@ -125,6 +126,7 @@ def test_nothing_is_left_of_a_run_that_is_not_saved(tmp_path: Path) -> None:
     assert len(list(results)) == 3
     assert path.exists()
     del results
+    gc.collect()
     assert not path.exists()
     assert list(tmp_path.iterdir()) == []
 

@@ -105,7 +105,10 @@ class EvalTester:
     ) -> Finished:
         """Runs `stateval` with these arguments and waits for its end."""
         with self.start(*arguments, env=env, cwd=cwd) as process:
-            out, err = process.communicate(timeout=timeout)
+            try:
+                out, err = process.communicate(timeout=timeout)
+            finally:
+                process.kill()
         return Finished(process.returncode, out, err)
 
     def start(

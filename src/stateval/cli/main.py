@@ -11,7 +11,11 @@ from typing import Annotated
 import typer
 
 from stateval import __version__
+from stateval.cli.init import init
+from stateval.cli.listing import list_extractors, list_graders
 from stateval.cli.run import run
+from stateval.cli.schema import schema
+from stateval.cli.validate import validate
 from stateval.errors import ExitStatus, StatevalError
 from stateval.redaction import Redaction, secrets_of_environment
 
@@ -22,31 +26,51 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(run)
+for command in (run, validate, init, list_extractors, list_graders, schema):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"stateval {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
 ) -> None:
-    if version:
-        typer.echo(f"stateval {__version__}")
-        raise typer.Exit
+    return
 
 
 def main() -> None:
     """Runs the command line and exits with an `ExitStatus`."""
     debug = "--debug" in sys.argv or bool(os.environ.get("STATEVAL_DEBUG"))
-    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, format="%(levelname)s: %(message)s")
+    redaction = Redaction(secrets_of_environment())
+    _configure_logging(debug, redaction)
     try:
         app()
     except StatevalError as error:
-        _say(traceback.format_exc() if debug else "", error)
+        details = traceback.format_exc() if debug else ""
+        typer.echo(redaction.scrub(f"{details}error: {error}"), err=True)
         sys.exit(error.exit_status)
     except KeyboardInterrupt:
         sys.exit(ExitStatus.INTERRUPTED)
 
 
-def _say(details: str, error: StatevalError) -> None:
-    redaction = Redaction(secrets_of_environment())
-    typer.echo(redaction.scrub(f"{details}error: {error}"), err=True)
+def _configure_logging(debug: bool, redaction: Redaction) -> None:
+    """Warnings, or everything, to standard error, without known secrets."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Redacting("%(levelname)s: %(message)s", redaction))
+    logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, handlers=[handler])
+
+
+class _Redacting(logging.Formatter):
+    def __init__(self, form: str, redaction: Redaction) -> None:
+        super().__init__(form)
+        self._redaction = redaction
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redaction.scrub(super().format(record))

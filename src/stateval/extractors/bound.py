@@ -10,7 +10,7 @@ from typing import Any
 from stateval.errors import ExtractionError, UsageError
 from stateval.extractors.builtin import BUILTIN, BuiltinExtractor
 from stateval.extractors.memory import state_at
-from stateval.loading.calling import call_user, in_thread
+from stateval.loading.calling import call_user
 from stateval.loading.fingerprint import digest_of_module, fingerprint_of
 from stateval.loading.options import Options, read_options
 from stateval.loading.registry import unknown_name
@@ -18,6 +18,7 @@ from stateval.loading.user_code import LoadedFunction
 from stateval.records.encoding import plain
 from stateval.records.protocols import Extraction, Extractor, Needs
 from stateval.records.rollout import Rollout
+from stateval.threads import in_thread
 
 _OPTIONAL = ("agent_state", "context")
 

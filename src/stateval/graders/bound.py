@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from stateval.errors import GradingError, UsageError
 from stateval.graders.builtin import BUILTIN, BuiltinGrader, Reads
-from stateval.loading.calling import call_user, in_thread, scored
+from stateval.loading.calling import call_user, scored
 from stateval.loading.fingerprint import digest_of_module, fingerprint_of
 from stateval.loading.options import Options, read_options
 from stateval.loading.registry import unknown_name
@@ -19,6 +19,7 @@ from stateval.loading.user_code import LoadedFunction
 from stateval.records.grade import GradeResult
 from stateval.records.protocols import Grader, GradeRequest, Needs
 from stateval.records.sample import Sample
+from stateval.threads import in_thread
 
 
 def make_tool_grader(

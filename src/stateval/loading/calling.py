@@ -4,34 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import anyio
-import anyio.to_thread
-
 from stateval.errors import StageError
 from stateval.records.encoding import plain
-
-
-async def in_thread(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-    """What a synchronous function returns or raises, run in a thread; context variables go along.
-
-    There is no limit on threads here (the runner limits samples). When the caller is cancelled the thread is left
-    to end by itself.
-    """
-    call = functools.partial(function, *arguments, **keywords)
-    limiter = anyio.CapacityLimiter(math.inf)
-    return await anyio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+from stateval.threads import in_thread
 
 
 async def call(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """What a function returns: awaited where it is asynchronous, else run in a thread."""
     if is_async(function):
         return await function(*arguments, **keywords)
-    returned = await in_thread(function, *arguments, **keywords)
+    returned = await in_thread(functools.partial(function, *arguments, **keywords))
     return await returned if inspect.isawaitable(returned) else returned
 
 
@@ -51,7 +37,7 @@ async def call_user(
         raise failure(f"{who} raised {described(error)}", cause_type=type(error).__name__) from error
 
 
-def is_async(function: Callable[..., Any]) -> bool:
+def is_async(function: Any) -> bool:
     """Whether calling it gives a coroutine: a coroutine function, a partial of one, or an object whose call is one."""
     while isinstance(function, functools.partial):
         function = function.func

@@ -184,6 +184,10 @@ class ResultsDirectory:
         self.record = self.record.model_copy(update=ended)
         self._write_record()
 
+    def scrub(self, text: str) -> str:
+        """The text without the secrets of this run, as it would stand in its files."""
+        return self._redaction.scrub(text)
+
     def close(self) -> None:
         """Gives the directory free for other processes."""
         if self._lock is not None:

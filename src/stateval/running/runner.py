@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
-import anyio.to_thread
 
 from stateval.errors import ExitStatus, ResultsError, RunInterrupted, SetupError, StatevalError
 from stateval.gates import evaluate_gates, overall
@@ -36,6 +35,7 @@ from stateval.running.plan import ModelPlan, OnError, RunPlan, Script
 from stateval.running.sample_run import SampleRunner
 from stateval.running.summary import is_finished, summarise
 from stateval.stats.table import ObservationTable
+from stateval.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -216,7 +216,7 @@ class _Runner:
         self.written[key] += 1
         if self.written[key] == self.samples:
             self.journals.pop(key).close()
-        self._say(lambda: _finished_event(model, run, seen, result))
+        self._say(lambda: _finished_event(model, run, seen, result, self.directory.scrub))
 
     def _items(self) -> Iterator[_Item]:
         for model in self.plan.models:
@@ -249,14 +249,16 @@ class _Runner:
 _Item = tuple[ModelPlan, Sample, int]
 
 
-def _finished_event(model: ModelPlan, run: int, seen: Observation, result: SampleResult) -> SampleFinished:
+def _finished_event(
+    model: ModelPlan, run: int, seen: Observation, result: SampleResult, scrub: Callable[[str], str]
+) -> SampleFinished:
     return SampleFinished(
         model=model.label,
         run=run,
         sample_id=seen.sample_id,
         scores=seen.scores,
         reward=seen.reward,
-        error=f"{result.error.category}: {result.error.message}" if result.error else None,
+        error=scrub(f"{result.error.category}: {result.error.message}") if result.error else None,
         seconds=seen.timing.total,
     )
 
@@ -273,7 +275,7 @@ async def _run_script(script: Script | None, plan: RunPlan) -> None:
             if inspect.iscoroutinefunction(script.function):
                 await script.function(*arguments)
             else:
-                await anyio.to_thread.run_sync(script.function, *arguments, abandon_on_cancel=True)
+                await in_thread(script.function, *arguments)
         except Exception as error:
             told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise SetupError(f"`{script.reference}` raised {told}") from error

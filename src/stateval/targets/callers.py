@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 import anyio
-import anyio.from_thread
-import anyio.to_thread
 
 from stateval.deadline import paused
 from stateval.errors import ModelUnavailable, StageError, TargetError
+from stateval.loading.calling import is_async
+from stateval.threads import from_thread, in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -34,19 +34,10 @@ class Caller(Protocol):
 class OnLoop:
     """Awaits asynchronous functions on the event loop and runs each synchronous one in a thread."""
 
-    def __init__(self, threads: anyio.CapacityLimiter) -> None:
-        self._threads = threads
-
     async def call(self, what: str, function: Callable[..., Any], *arguments: Any) -> Any:
         if is_async(function):
             return await finish(what, function(*arguments))
-        return await finish(what, await self.run_in_thread(guarded, what, function, *arguments))
-
-    async def run_in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The function's result, from a thread that is left behind when time runs out."""
-        return await anyio.to_thread.run_sync(
-            lambda: function(*arguments), abandon_on_cancel=True, limiter=self._threads
-        )
+        return await finish(what, await in_thread(guarded, what, function, *arguments))
 
     async def close(self, function: Callable[..., Any]) -> None:
         with anyio.move_on_after(_SECONDS_TO_CLOSE, shield=True):
@@ -93,7 +84,7 @@ class InThread:
 
     async def wait(self, seconds: float) -> None:
         self._stop_if_abandoned()
-        anyio.from_thread.run(_wait, seconds)
+        from_thread(_wait, seconds)
 
     def _stop_if_abandoned(self) -> None:
         if self.abandoned:
@@ -103,7 +94,7 @@ class InThread:
         if not inspect.isawaitable(value):
             return value
         self._stop_if_abandoned()
-        return anyio.from_thread.run(finish, what, value)
+        return from_thread(finish, what, value)
 
 
 def guarded(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -132,11 +123,6 @@ def failure(what: str, error: BaseException) -> TargetError:
     """What to store with a sample whose agent raised."""
     told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return TargetError(f"{what} raised {told}", cause_type=type(error).__name__)
-
-
-def is_async(function: Any) -> bool:
-    """Whether calling this gives a coroutine: an async function, or an object whose `__call__` is one."""
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
 def described(value: Any) -> str:

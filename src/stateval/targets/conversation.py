@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from stateval.errors import TargetError
+from stateval.loading.calling import is_async
 from stateval.records.chat import messages_from_reply
 from stateval.records.encoding import json_text, plain
 from stateval.records.message import MessageRecord
@@ -15,7 +16,7 @@ from stateval.records.rollout import Rollout
 from stateval.records.sample import NewConversation, Sample, UserTurn, Wait
 from stateval.records.state import AgentState, Block, Snapshot
 from stateval.records.usage import Usage
-from stateval.targets.callers import Caller, described, is_async
+from stateval.targets.callers import Caller, described
 
 _METHODS = ("send", "state", "new_conversation", "usage", "close")
 

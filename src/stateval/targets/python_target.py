@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-import math
 import weakref
 from collections.abc import Callable
 from typing import Any
-
-import anyio
 
 from stateval.deadline import deadline
 from stateval.errors import TargetError, TargetTimeout, UsageError
@@ -23,6 +20,7 @@ from stateval.records.rollout import Rollout
 from stateval.records.sample import Sample
 from stateval.targets.callers import InThread, OnLoop, described, finish, guarded
 from stateval.targets.conversation import Conversation, has_async_methods
+from stateval.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -54,17 +52,16 @@ class PythonTarget:
         self._reference = reference or str(getattr(factory, "__qualname__", factory))
         self.fingerprint = {"kind": self.kind, "factory": fingerprint if fingerprint is not None else self._reference}
         self._takes_handle = _takes_handle(factory, self._reference)
-        self._threads = anyio.CapacityLimiter(math.inf)
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
         self._warned = False
 
     async def run(self, sample: Sample, request: RolloutRequest) -> Rollout:
         """Makes the agent and leads the conversation. Raises TargetError or TargetTimeout."""
         conversation = Conversation(sample, request, model_handle=self.model_handle)
-        in_thread = InThread()
+        caller = InThread()
         try:
             with deadline(request.timeout):
-                await self._lead(conversation, in_thread)
+                await self._lead(conversation, caller)
             return conversation.rollout()
         except TimeoutError as error:
             turns = f"{len(conversation.trajectory)} of {len(sample.user_turns)} turns were finished"
@@ -74,27 +71,27 @@ class PythonTarget:
             error.rollout = error.rollout or conversation.rollout()
             raise
         finally:
-            in_thread.abandoned = True
+            caller.abandoned = True
 
-    async def _lead(self, conversation: Conversation, in_thread: InThread) -> None:
-        on_loop = OnLoop(self._threads)
+    async def _lead(self, conversation: Conversation, caller: InThread) -> None:
+        on_loop = OnLoop()
         if inspect.iscoroutinefunction(self._factory):
             agent = await on_loop.call("the factory", self._new_agent, conversation.sample)
         else:
-            finished, agent = await on_loop.run_in_thread(self._lead_in_thread, conversation, in_thread)
+            finished, agent = await in_thread(self._lead_in_thread, conversation, caller)
             if finished:
                 return
             agent = await finish("the factory", agent)
         self._check_agent(agent)
         await conversation.lead(agent, on_loop)
 
-    def _lead_in_thread(self, conversation: Conversation, in_thread: InThread) -> tuple[bool, Any]:
+    def _lead_in_thread(self, conversation: Conversation, caller: InThread) -> tuple[bool, Any]:
         """(True, None) when all was said here; (False, agent) where the agent belongs on the event loop."""
         agent = guarded("the factory", self._new_agent, conversation.sample)
         if inspect.isawaitable(agent) or has_async_methods(agent):
             return False, agent
         self._check_agent(agent)
-        in_thread.drive(conversation.lead(agent, in_thread))
+        caller.drive(conversation.lead(agent, caller))
         return True, None
 
     async def close(self) -> None:
