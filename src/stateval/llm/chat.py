@@ -51,13 +51,18 @@ class Generation(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One call. `timeout` is in seconds for one try; with `may_call_tools` False tools are shown but not called."""
+    """One call.
+
+    `timeout` is in seconds for one try. With `may_call_tools` False tools are shown but not called. `fixed` says how
+    many of the first messages are the same in many calls, so that a provider may keep what it made of them.
+    """
 
     messages: tuple[ChatMessage, ...]
     generation: Generation = field(default_factory=Generation)
     tools: tuple[ToolDefinition, ...] = ()
     may_call_tools: bool = True
     timeout: float = 300.0
+    fixed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import logging
 import os
 import secrets
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,21 @@ from stateval.llm.chat import ChatReply, ChatRequest, Schema
 from stateval.llm.fetching import pull
 from stateval.llm.openai_wire import parameters_of, usage_of
 from stateval.llm.progress import shown_progress
-from stateval.records.encoding import dump_json
 
 logger = logging.getLogger(__name__)
 
 _LONGEST_ANSWER = 256
 _SEED = 1
 _MOST_THREADS = 4
+_KEPT, _FREE = 0, 1
 
 
 class EmbeddedProvider:
     """A model of the catalogue. It is fetched and loaded at the first call, once per process.
 
-    Answers are the same whatever was asked before: temperature 0 unless asked otherwise, a fixed seed, and no reuse of
-    what earlier prompts left in the cache (reuse changes rounding, and with it now and then a word).
+    Answers are the same whatever was asked before: temperature 0 unless asked otherwise, a fixed seed, and of earlier
+    prompts only the `fixed` messages of a request are reused, always from the same computation. (Reusing whatever two
+    prompts share, as the runtime would by itself, changes rounding and with it now and then a word.)
 
     Raises UsageError (unknown name), MissingExtra.
     """
@@ -52,7 +54,7 @@ class EmbeddedProvider:
     async def complete(self, request: ChatRequest, schema: Schema | None) -> ChatReply:
         """One answer. A call that is cancelled stops writing before the next one begins."""
         engine = await self._engine()
-        writing = _Writing(engine, self._body(request, schema))
+        writing = _Writing(engine, self._body(request, schema), request.fixed)
         try:
             await anyio.to_thread.run_sync(writing.run, abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1))
         finally:
@@ -71,11 +73,15 @@ class EmbeddedProvider:
             schema = {**schema, "x-guidance": {"whitespace_flexible": False}}
         body = {"seed": _SEED, "max_tokens": _LONGEST_ANSWER, "temperature": 0.0}
         body |= parameters_of(self._model.name, request, schema, {"tools"})
-        return body | {"stream": True, "stream_options": {"include_usage": True}, "cache_prompt": False}
+        return body | {"stream": True, "stream_options": {"include_usage": True}}
 
 
 class _Engine:
-    """A loaded model. Only one thread at a time writes with it."""
+    """A loaded model. Only one thread at a time writes with it.
+
+    One of its two slots keeps what was computed for the fixed messages of the last request that had some; the other
+    keeps nothing.
+    """
 
     def __init__(self, model: EmbeddedModel, file: Path) -> None:
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -84,8 +90,8 @@ class _Engine:
 
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(file)
-        parameters.n_ctx = model.context
-        parameters.n_parallel = 1
+        parameters.n_ctx = model.context * 2
+        parameters.n_parallel = 2
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = _threads()
         parameters.warmup = False
         parameters.verbosity = 0
@@ -93,14 +99,30 @@ class _Engine:
         parameters.api_keys = [secrets.token_hex(16)]  # it listens on loopback, and nobody is to call it there
         self.server: Any = xllamacpp.Server(parameters)
         self.lock = threading.Lock()
+        self._fixed: list[Any] = []
+
+    def write(self, body: dict[str, Any], fixed: int, take: Callable[[Any], bool]) -> None:
+        """Hands the pieces of the answer to `take` until it returns True. The lock must be held."""
+        keeps = 0 < fixed < len(body["messages"])
+        if keeps:
+            self._return_to(body["messages"][:fixed])
+        slot = {"id_slot": _KEPT, "cache_prompt": True} if keeps else {"id_slot": _FREE, "cache_prompt": False}
+        self.server.handle_chat_completions(body | slot, take)
+
+    def _return_to(self, messages: list[Any]) -> None:
+        """Leaves exactly these messages in the slot: as they were computed the first time, or computed anew."""
+        known, self._fixed = messages == self._fixed, []
+        body = {"messages": messages, "max_tokens": 1, "temperature": 0.0, "id_slot": _KEPT, "cache_prompt": known}
+        self.server.handle_chat_completions(body)
+        self._fixed = messages
 
 
 class _Writing:
     """One answer as it is written, in a worker thread; setting `stop` ends it after the next token."""
 
-    def __init__(self, engine: _Engine, body: dict[str, Any]) -> None:
+    def __init__(self, engine: _Engine, body: dict[str, Any], fixed: int) -> None:
         self.stop = threading.Event()
-        self._engine, self._body = engine, body
+        self._engine, self._body, self._fixed = engine, body, fixed
         self._text: list[str] = []
         self._finish_reason = ""
         self._usage: dict[str, Any] = {}
@@ -110,7 +132,7 @@ class _Writing:
         try:
             with self._engine.lock:
                 if not self.stop.is_set():
-                    self._engine.server.handle_chat_completions(dump_json(self._body).decode("utf-8"), self._take)
+                    self._engine.write(self._body, self._fixed, self._take)
         except (ValueError, RuntimeError) as error:
             self._error = {"code": 400, "message": str(error)}
 

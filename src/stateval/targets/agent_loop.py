@@ -93,7 +93,8 @@ class LocalAgent:
 
     async def _memory_step(self, message: str) -> list[MessageRecord]:
         bounded = self._generation.model_copy(update={"max_tokens": _LONGEST_STEP})
-        request = ChatRequest(step_messages(self._memory.state(), message), bounded)
+        messages = step_messages(self._memory.state(), message)
+        request = ChatRequest(messages, bounded, fixed=len(messages) - 1)
         step, reply = await self._model.structured(request, step_schema(self._memory.writable))
         self._counted(reply)
         if step["tool"] == NO_STEP:

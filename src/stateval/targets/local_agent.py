@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import anyio
 from pydantic import ValidationError
 
 from stateval.deadline import deadline
@@ -60,7 +58,7 @@ class LocalAgentTarget:
         self._source = _source(agent, agent_file, allow_tools)
         self._generation = _generation(generation, self._source)
         self._model = open_model(model or DEFAULT_MODEL, base_url=base_url, api_key=api_key)
-        self._loop = OnLoop(anyio.CapacityLimiter(math.inf))
+        self._loop = OnLoop()
         if self._source.custom_tools and not self._model.native_tools:
             raise UsageError(
                 f"the agent file brings tools of its own, and model `{self._model.name}` cannot call them; choose a "
