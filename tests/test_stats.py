@@ -123,9 +123,9 @@ def test_a_table_selects_by_run_and_by_any_of_the_tags() -> None:
         observation("3", 0.4, run=2),
     )
     assert table.runs == [1, 2]
-    assert table.select(run=2).values("accuracy") == [0.3, 0.4]
-    assert table.select(tags=["b", "nosuch"]).values("accuracy") == [0.2]
-    assert table.select(run=2, tags=["a"]).values("accuracy") == [0.3]
+    assert list(table.select(run=2).values("accuracy")) == [0.3, 0.4]
+    assert list(table.select(tags=["b", "nosuch"]).values("accuracy")) == [0.2]
+    assert list(table.select(run=2, tags=["a"]).values("accuracy")) == [0.3]
     assert len(table.select(tags=["nosuch"])) == 0
     assert (len(table.select()), table.select().n_samples) == (4, 3)
 
@@ -137,7 +137,7 @@ def test_resources_are_metrics_and_a_grader_of_the_same_name_wins() -> None:
         reward=0.75,
     )
     plain = table_of(one).select()
-    assert [plain.values(name) for name in ("latency", "response_time", "cost", "tokens", "reward")] == [
+    assert [list(plain.values(name)) for name in ("latency", "response_time", "cost", "tokens", "reward")] == [
         [1.0],
         [1.0],
         [0.5],
@@ -145,12 +145,12 @@ def test_resources_are_metrics_and_a_grader_of_the_same_name_wins() -> None:
         [0.75],
     ]
     shadowed = table_of(one, metrics=("accuracy", "latency"))
-    assert shadowed.select().values("latency") == [0.25]
-    assert shadowed.select().values("response_time") == [1.0]
+    assert list(shadowed.select().values("latency")) == [0.25]
+    assert list(shadowed.select().values("response_time")) == [1.0]
     assert not shadowed.is_resource("latency")
     hidden = table_of(observation(scores={"reward": 0.5}, reward=1.0), metrics=("reward",))
-    assert hidden.select().values("reward") == [0.5]
-    assert hidden.rewards([0]) == [1.0]
+    assert list(hidden.select().values("reward")) == [0.5]
+    assert list(hidden.rewards([0])) == [1.0]
 
 
 def test_what_is_not_known_is_no_value() -> None:
@@ -166,7 +166,7 @@ def test_a_score_that_is_not_finite_is_refused_and_leaves_no_trace(score: float)
     table = table_of(observation())
     with pytest.raises(ValueError, match="not finite"):
         table.add(observation("2", score))
-    assert table.select().values("accuracy") == [1.0]
+    assert list(table.select().values("accuracy")) == [1.0]
 
 
 def test_a_metric_that_does_not_exist_is_no_empty_column() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -105,7 +106,7 @@ def _why_unknown(selection: Selection, metric: str, values: Sequence[float], err
 def _aggregated(
     selection: Selection,
     metric: str,
-    values: list[float],
+    values: array[float],
     aggregation: Aggregation,
     pass_rule: PassRule,
     errored: Errored,
@@ -118,15 +119,15 @@ def _aggregated(
         passed = sum(map(pass_rule.passes, values)) + (n_counted_errors if errored.small_is_good else 0)
         total = len(values) + n_counted_errors
         return 100 * passed / total if aggregation is Aggregation.ACCURACY else passed / total
-    values.extend([errored.score] * n_counted_errors)
+    counted = values + array("d", [errored.score]) * n_counted_errors
     match aggregation:
         case Aggregation.AVG_SCORE:
-            return mean(values)
+            return mean(counted)
         case Aggregation.MIN:
-            return minimum(values)
+            return minimum(counted)
         case Aggregation.MAX:
-            return maximum(values)
-    return percentile(values, _PERCENTILES[aggregation])
+            return maximum(counted)
+    return percentile(counted, _PERCENTILES[aggregation])
 
 
 def _over_repeats(

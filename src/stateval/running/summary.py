@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from stateval.records.summary import ErrorSummary, MetricSummary, ModelSummary, PerRunSummary, Summary
@@ -132,12 +133,12 @@ def _of_run(table: ObservationTable, run: int, has_reward: bool) -> PerRunSummar
 def _of_metric(selection: Selection, metric: str, *, exclude_errors: bool) -> MetricSummary:
     values = selection.values(metric)
     n_errors = len(selection) - len(values)
-    counted = values if exclude_errors else [*values, *[0.0] * n_errors]
+    n_counted = len(values) if exclude_errors else len(selection)
     return MetricSummary(
         n_scored=len(values),
-        n_counted=len(counted),
+        n_counted=n_counted,
         mean_scored=mean(values),
-        mean_counted=mean(counted),
+        mean_counted=math.fsum(values) / n_counted if n_counted else None,
         std_dev=standard_deviation(values),
         minimum=minimum(values),
         maximum=maximum(values),

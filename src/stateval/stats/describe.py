@@ -6,22 +6,20 @@ What is not defined is None, never NaN: the mean of nothing, the spread of one v
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 
-def mean(values: Iterable[float]) -> float | None:
+def mean(values: Collection[float]) -> float | None:
     """The arithmetic mean, summed without rounding error (`math.fsum`); None of no values."""
-    known = list(values)
-    return math.fsum(known) / len(known) if known else None
+    return math.fsum(values) / len(values) if values else None
 
 
-def standard_deviation(values: Iterable[float]) -> float | None:
+def standard_deviation(values: Collection[float]) -> float | None:
     """The sample standard deviation, with n - 1 in the denominator; None of fewer than two values."""
-    known = list(values)
-    if len(known) < 2:
+    if len(values) < 2:
         return None
-    centre = math.fsum(known) / len(known)
-    return math.sqrt(math.fsum((value - centre) ** 2 for value in known) / (len(known) - 1))
+    centre = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
 
 
 def percentile(values: Iterable[float], percent: float) -> float | None:

@@ -108,7 +108,7 @@ class ObservationTable:
     def select(self, *, run: int | None = None, tags: Iterable[str] = ()) -> Selection:
         """The observations of one run (of all without it) that have any of these tags (all without them)."""
         rows: Sequence[int] = range(len(self))
-        if run is not None:
+        if run is not None and self.runs != [run]:
             rows = array("L", (row for row in rows if self._runs[row] == run))
         wanted = set(tags)
         if wanted:
@@ -128,18 +128,17 @@ class ObservationTable:
                 timed_out=bool(self._timed_out[row]),
             )
 
-    def values(self, metric: str, rows: Iterable[int]) -> list[float]:
+    def values(self, metric: str, rows: Iterable[int]) -> array[float]:
         """The known values of one metric. Raises KeyError for a metric that `has` does not know."""
-        column = self._column(metric)
-        return [value for value in map(column.__getitem__, rows) if not math.isnan(value)]
+        return _known_of(self._column(metric), rows)
 
-    def rewards(self, rows: Iterable[int]) -> list[float]:
+    def rewards(self, rows: Iterable[int]) -> array[float]:
         """The composed rewards, also where a grader is named `reward` and hides them as a metric."""
-        return [value for value in map(self._rewards.__getitem__, rows) if not math.isnan(value)]
+        return _known_of(self._rewards, rows)
 
-    def seconds(self, rows: Iterable[int]) -> list[float]:
+    def seconds(self, rows: Iterable[int]) -> array[float]:
         """Seconds of wall time of each observation, errored ones included."""
-        return [self._seconds[row] for row in rows]
+        return _known_of(self._seconds, rows)
 
     def error_categories(self, rows: Iterable[int]) -> Counter[ErrorCategory]:
         """How many observations have an error of each category."""
@@ -147,7 +146,9 @@ class ObservationTable:
         return Counter({_CATEGORIES[code]: count for code, count in codes.items() if code != _NO_ERROR})
 
     def distinct_samples(self, rows: Iterable[int]) -> int:
-        """How many samples these observations are of."""
+        """How many samples these observations are of; in one run each sample is observed once."""
+        if len(self._sums) == 1:
+            return sum(1 for _ in rows)
         return len({self._samples[row] for row in rows})
 
     def _add_resources(self, observation: Observation) -> None:
@@ -183,13 +184,17 @@ class Selection:
         """See `ObservationTable.cells`."""
         return self.table.cells(metric, self.rows)
 
-    def values(self, metric: str) -> list[float]:
+    def values(self, metric: str) -> array[float]:
         """The known values of the metric: those of the observations that count as scored."""
         return self.table.values(metric, self.rows)
 
     def n_errored(self, metric: str) -> int:
         """How many observations have no value of the metric."""
         return len(self) - len(self.values(metric))
+
+
+def _known_of(column: array[float], rows: Iterable[int]) -> array[float]:
+    return array("d", (value for value in map(column.__getitem__, rows) if not math.isnan(value)))
 
 
 def _known(value: float | None) -> float:
