@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -22,8 +24,9 @@ from stateval.records.summary import ErrorSummary, Ledger, MetricSummary, ModelS
 from stateval.records.usage import Timing, Usage
 from stateval.reports.printable import printable, shortened
 from stateval.reports.progress import DISPLAYS, Display, JsonDisplay, RichDisplay, SimpleDisplay, make_display, show
-from stateval.reports.samples import samples_report
+from stateval.reports.samples import noteworthy, samples_report
 from stateval.reports.terminal import plain_text, summary_report, summary_text
+from stateval.results.directory import ResultsDirectory
 from stateval.running.events import (
     Event,
     EventChannel,
@@ -255,7 +258,7 @@ def test_names_and_texts_are_shown_as_they_are_and_never_obeyed() -> None:
     )
     summary = Summary(suite=HOSTILE, models=[model], gates=verdicts, stopped_because=HOSTILE, agents_left=1)
     text = summary_text(summary, directory=HOSTILE, width=300)
-    text += plain_text(samples_report([result(HOSTILE, 0.5), result("e", error=HOSTILE)]), width=300)
+    text += samples_text([result(HOSTILE, 0.5), result("e", error=HOSTILE)], width=300)
     # suite, stop, table (2), runs (2), ledger (2), errors (2), gate, place; sample, rationale, error
     assert text.count("[bold]x[/nosuch] :smile: \\x1b[2J\\u202e\\ud83d\\n") == 15
     assert all(c.isascii() or c in "│├└─" for c in text)
@@ -316,15 +319,26 @@ def test_samples_to_look_at_first_of_a_stream() -> None:
         yield result("e3", error="no memory")
         yield result("low", 1.0, reward=RewardOutput(score=0))
 
-    text = plain_text(samples_report(stream(), limit=2))
+    text = samples_text(stream(), limit=2)
     assert text == SAMPLES.replace("contains 0:", "contains 1:")
-    assert plain_text(samples_report([])).strip() == ""
+    assert samples_text([]).strip() == ""
 
 
 def test_long_rationales_are_cut() -> None:
-    text = plain_text(samples_report([result("x" * 1000, 0.5)]), width=2000)
+    text = samples_text([result("x" * 1000, 0.5)], width=2000)
     assert max(map(len, text.splitlines())) < 1100
     assert "..." in text
+
+
+def samples_text(results: Iterable[SampleResult], *, limit: int = 5, width: int = 100) -> str:
+    """What is printed of these results when they lie in a directory."""
+    with tempfile.TemporaryDirectory() as place:
+        arguments = {"suite": "s", "identity": "i", "labels": ["m"], "num_runs": 1, "planned": 9, "version": "0"}
+        with ResultsDirectory.begin(Path(place), **arguments) as directory:
+            with directory.journal("m") as journal:
+                for one in results:
+                    journal.append(one)
+            return plain_text(samples_report(noteworthy(directory, "m", limit)), width=width)
 
 
 # progress

@@ -1,4 +1,4 @@
-"""A time limit that can be held while something waits that does not count, such as a queue in front of a model."""
+"""Time limits and stopwatches that hold while something waits that does not count, such as a queue before a model."""
 
 from __future__ import annotations
 
@@ -8,31 +8,61 @@ from contextlib import contextmanager
 
 import anyio
 
-_current: contextvars.ContextVar[anyio.CancelScope | None] = contextvars.ContextVar("deadline", default=None)
+_scope: contextvars.ContextVar[anyio.CancelScope | None] = contextvars.ContextVar("scope", default=None)
+_stopwatch: contextvars.ContextVar[Stopwatch | None] = contextvars.ContextVar("stopwatch", default=None)
+
+
+class Stopwatch:
+    """Seconds that have passed since it was made, without those spent in `paused()`."""
+
+    def __init__(self) -> None:
+        self._started = anyio.current_time()
+        self._held = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return anyio.current_time() - self._started - self._held
+
+    def hold(self, seconds: float) -> None:
+        """Takes so many seconds out."""
+        self._held += seconds
+
+
+@contextmanager
+def stopwatch() -> Iterator[Stopwatch]:
+    """Times what runs inside."""
+    watch = Stopwatch()
+    token = _stopwatch.set(watch)
+    try:
+        yield watch
+    finally:
+        _stopwatch.reset(token)
 
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[anyio.CancelScope]:
     """Cancels what runs inside after so many seconds and raises TimeoutError; time in `paused()` does not count."""
     with anyio.fail_after(seconds) as scope:
-        token = _current.set(scope)
+        token = _scope.set(scope)
         try:
             yield scope
         finally:
-            _current.reset(token)
+            _scope.reset(token)
 
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """The deadline around this block, if there is one, is moved by the time that the block takes."""
-    scope = _current.get()
-    if scope is None:
-        yield
-        return
+    """The time that this block takes counts neither for the deadline nor for the stopwatch around it."""
+    scope, watch = _scope.get(), _stopwatch.get()
     started = anyio.current_time()
-    left = scope.deadline - started
-    scope.deadline = float("inf")
+    left = scope.deadline - started if scope else 0.0
+    if scope:
+        scope.deadline = float("inf")
     try:
         yield
     finally:
-        scope.deadline = anyio.current_time() + left
+        now = anyio.current_time()
+        if scope:
+            scope.deadline = now + left
+        if watch:
+            watch.hold(now - started)

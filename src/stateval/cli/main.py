@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from stateval import __version__
+from stateval.cli import models
 from stateval.cli.init import init
 from stateval.cli.listing import list_extractors, list_graders
 from stateval.cli.run import run
@@ -28,6 +29,7 @@ app = typer.Typer(
 )
 for command in (run, validate, init, list_extractors, list_graders, schema):
     app.command()(command)
+app.add_typer(models.app, name="models")
 
 
 def _print_version(wanted: bool) -> None:

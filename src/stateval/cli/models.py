@@ -25,7 +25,7 @@ def list_models() -> None:
 
 
 @app.command()
-def pull(name: Name) -> None:
+def pull(name: Name = "smollm2-135m") -> None:
     """Fetch a model, check it, and keep it in the user's cache; does nothing where it is already there."""
     from stateval.llm.fetching import pull as fetch
     from stateval.llm.progress import shown_progress
@@ -36,7 +36,7 @@ def pull(name: Name) -> None:
 
 
 @app.command()
-def path(name: Name) -> None:
+def path(name: Name = "smollm2-135m") -> None:
     """Print where a fetched model's file is."""
     from stateval.llm.catalogue import find
     from stateval.llm.catalogue import path as file_of

@@ -141,7 +141,7 @@ async def _settled(session: Awaitable[Session]) -> Session | StatevalError:
 def _report(session: Session, *, quiet: bool) -> None:
     from rich.console import Console
 
-    from stateval.reports.samples import samples_report
+    from stateval.reports.samples import noteworthy, samples_report
     from stateval.reports.terminal import summary_report
 
     console = Console()
@@ -151,6 +151,6 @@ def _report(session: Session, *, quiet: bool) -> None:
             console.print(f"{verdict.outcome.value}: {verdict.condition}", markup=False, highlight=False)
         return
     for model in outcome.summary.models:
-        console.print(samples_report(directory.results(model.model), encoding=console.encoding))
+        console.print(samples_report(noteworthy(directory, model.model), encoding=console.encoding))
     place = str(directory.path) if session.saved else None
     console.print(summary_report(outcome.summary, directory=place, encoding=console.encoding))

@@ -73,6 +73,12 @@ class Target(Protocol):
     @property
     def fingerprint(self) -> Any: ...
 
+    async def prepare(self) -> None:
+        """Called once before the first sample: fetches and loads what every sample needs.
+
+        Raises ModelUnavailable where it cannot be had.
+        """
+
     async def run(self, sample: Sample, request: RolloutRequest) -> Rollout:
         """The conversation of this sample, led within `request.timeout` (use `stateval.deadline`).
 

@@ -36,7 +36,10 @@ class Usage(Record):
 
 
 class Timing(Record):
-    """Seconds of wall time of one sample. `target` is the agent's alone; waiting for a free slot is in neither."""
+    """Seconds of wall time of one sample.
+
+    `target` is the agent's alone: neither waiting for a model that others use, nor a `wait` of the sample, is in it.
+    """
 
     total: float
     target: float

@@ -31,7 +31,7 @@ from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import ModelSummary, Summary
 from stateval.redaction import Redaction
-from stateval.results.journal import Journal, read_entries, read_results
+from stateval.results.journal import Entry, Journal, read_entries, read_results
 from stateval.results.naming import file_names
 from stateval.results.storage import before_anything_ran, write_whole
 
@@ -138,11 +138,16 @@ class ResultsDirectory:
 
     def observations(self, label: str) -> Iterator[Observation]:
         """The numbers of one model's results in all runs; no body of a line is read."""
+        for _, entry in self.entries(label):
+            yield entry.observation
+
+    def entries(self, label: str) -> Iterator[tuple[Path, Entry]]:
+        """(file, line without its body) of one model's results in all runs; `read_result` fetches a body."""
         for run in self.runs():
             path = self.journal_path(label, run)
             if path.exists():
                 for entry in read_entries(path, self.index_path(label, run)):
-                    yield entry.observation
+                    yield path, entry
 
     def results(self, label: str, run: int | None = None) -> Iterator[SampleResult]:
         """One model's results, a line at a time, of one run or of all."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import anyio
 import anyio.abc
 
-from stateval.errors import ExitStatus, ResultsError, RunInterrupted, SetupError, StatevalError
+from stateval.errors import ExitStatus, ModelUnavailable, ResultsError, RunInterrupted, SetupError, StatevalError
 from stateval.gates import evaluate_gates, overall
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
@@ -85,15 +85,16 @@ async def run_plan(
 ) -> RunOutcome:
     """Runs the whole plan, on a dataset of so many samples that has been checked, into a directory that was begun.
 
-    With `handle_signals` SIGINT and SIGTERM stop the run cleanly (only in the main thread). Raises SetupError before
-    any sample ran; whatever stops the run later is in the outcome, and all that finished is in the directory.
+    With `handle_signals` SIGINT and SIGTERM stop the run cleanly (only in the main thread). Raises SetupError or
+    ModelUnavailable before any sample ran; whatever stops the run later is in the outcome, and all that finished is in
+    the directory.
     """
     runner = _Runner(plan, directory, samples, channel)
     async with AsyncExitStack() as stack:
         if handle_signals:
             await stack.enter_async_context(_stopped_by_signals(runner))
         await runner.run()
-    if isinstance(runner.error, SetupError):
+    if isinstance(runner.error, ModelUnavailable | SetupError) and not runner.written:
         raise runner.error
     return runner.finish()
 
@@ -126,9 +127,11 @@ class _Runner:
         )
         try:
             with self.scope:
+                for model in plan.models:
+                    await model.target.prepare()
                 await _run_script(plan.setup, plan)
                 await self._run_samples()
-        except SetupError as error:
+        except (ModelUnavailable, SetupError) as error:
             self.stop(str(error), error)
         finally:
             with anyio.move_on_after(_SECONDS_TO_CLEAN_UP, shield=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import anyio
 
+from stateval.deadline import stopwatch
 from stateval.errors import ModelUnavailable, PermanentModelError, TargetError, TargetTimeout
 from stateval.records.protocols import Needs, RolloutRequest, Snapshots
 from stateval.records.result import SampleError, SampleResult
@@ -37,7 +38,7 @@ OnTurn = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class _Outcome:
-    """What the target came to. `seconds` is the time of the last try alone."""
+    """What the target came to. `seconds` is the time of the last try alone, without waiting for its model."""
 
     rollout: Rollout
     seconds: float
@@ -102,18 +103,19 @@ class SampleRunner:
     async def _roll_out(self, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn) -> _Outcome:
         request = self._request(model, sample, run, on_turn)
         for attempt in range(model.max_retries + 1):
-            started = time.perf_counter()
-            try:
-                rollout = await model.target.run(sample, request)
-                return _Outcome(rollout, time.perf_counter() - started)
-            except ModelUnavailable:
-                raise
-            except Exception as error:  # noqa: BLE001 - a target is somebody's code
-                failed = _Outcome(_partial(error), time.perf_counter() - started, _target_error(error))
-                if attempt == model.max_retries or isinstance(error.__cause__, PermanentModelError):
-                    return failed
-                logger.info("sample %s: try %d failed: %s", sample.key, attempt + 1, error)
-                await anyio.sleep(_backoff(attempt))
+            with stopwatch() as watch:
+                try:
+                    rollout = await model.target.run(sample, request)
+                    return _Outcome(rollout, watch.seconds)
+                except ModelUnavailable:
+                    raise
+                except Exception as error:  # noqa: BLE001 - a target is somebody's code
+                    failed = _Outcome(_partial(error), watch.seconds, _target_error(error))
+                    permanent = isinstance(error.__cause__, PermanentModelError)
+            if attempt == model.max_retries or permanent:
+                return failed
+            logger.info("sample %s: try %d failed: %s", sample.key, attempt + 1, failed.error)
+            await anyio.sleep(_backoff(attempt))
         raise AssertionError("the last try returns")
 
     def _request(self, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn) -> RolloutRequest:

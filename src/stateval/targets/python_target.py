@@ -55,6 +55,9 @@ class PythonTarget:
         self._seen: weakref.WeakSet[Any] = weakref.WeakSet()
         self._warned = False
 
+    async def prepare(self) -> None:
+        """Nothing is needed before the first sample."""
+
     async def run(self, sample: Sample, request: RolloutRequest) -> Rollout:
         """Makes the agent and leads the conversation. Raises TargetError or TargetTimeout."""
         conversation = Conversation(sample, request, model_handle=self.model_handle)
