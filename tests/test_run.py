@@ -451,3 +451,12 @@ def test_fault_8_and_10_text_survives_any_locale(evaltester: EvalTester) -> None
     assert finished.status == 0, finished.output
     assert evaltester.results()[text].submissions["quality"] == text
     assert evaltester.results()[text].grades["quality"].score == 1.0
+
+
+def test_fault_85_one_message_of_20_megabytes(evaltester: EvalTester) -> None:
+    agent = "def make(sample):\n    return lambda message: 'red ' * 5_000_000\n"
+    evaltester.write_suite(ROWS[1:3], agent=agent)
+    finished = evaltester.run()
+    assert finished.status == 0, finished.output[:2000]
+    assert len(finished.output) < 10_000
+    assert len(evaltester.results()["s1"].submissions["quality"]) == 20_000_000

@@ -33,7 +33,7 @@ class ToolReturn(Record):
     model_config = ConfigDict(frozen=True, extra="allow")
 
     tool_call_id: str = ""
-    tool_return: Any = ""
+    tool_return: Any = None
     status: str = "success"
     name: str | None = None
 
@@ -99,7 +99,7 @@ class ToolCallMessage(MessageRecord):
 class ToolReturnMessage(MessageRecord):
     message_type: Literal["tool_return_message"] = "tool_return_message"
     tool_call_id: str = ""
-    tool_return: Any = ""
+    tool_return: Any = None
     status: str = "success"
     stdout: list[str] | None = None
     stderr: list[str] | None = None
