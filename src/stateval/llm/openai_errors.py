@@ -22,7 +22,7 @@ _MAY_BE_REFUSED = {
     "tools": re.compile(r"\btools?\b|function call", re.I),
 }
 _REFUSAL = re.compile(
-    r"not (be )?(supported?|allowed|permitted|available|recognized|accepted)|n't support|unsupported|unknown|"
+    r"not (be )?(support(ed)?|allowed|permitted|available|recognized|accepted)\b|n't support|unsupported|unknown|"
     r"unrecognized|unexpected|extra|only the default|must be 1|requires",
     re.I,
 )
