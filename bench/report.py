@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 README = Path(__file__).parent / "README.md"
+LOAD_BEFORE = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+"""Processes that wanted a core in the minute before: where it is not near 0, the numbers are too low."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,10 @@ def rewrite_readme(name: str, table: Table) -> None:
 
 
 def machine() -> str:
-    """Processor, cores and Python, in words."""
+    """Processor, cores, Python, and how busy it was before, in words."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{_processor()}, {cores} cores, {platform.system()}, Python {platform.python_version()}"
+    load = "" if LOAD_BEFORE is None else f", load {LOAD_BEFORE:.1f} before the run"
+    return f"{_processor()}, {cores} cores, {platform.system()}, Python {platform.python_version()}{load}"
 
 
 def _processor() -> str:

@@ -79,3 +79,17 @@ def test_python_api_example_runs_as_written(evaltester):
         "polite": "0.0",
     }
     assert (evaltester.path / "results.csv").read_text(encoding="utf-8").count("\n") == 4
+
+
+def test_readme_shows_the_suite_of_the_quick_start():
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    suite = (DOCS.parent / "examples" / "fruit-preferences" / "suite.yaml").read_text(encoding="utf-8")
+    assert f"```yaml\n{suite}```" in readme
+
+
+def test_readme_has_exactly_two_lines_to_set_up():
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    assert [line.split()[:2] for line in readme.splitlines() if line.startswith("    ")] == [
+        ["make", "quickstart"],
+        ["make", "test"],
+    ]
