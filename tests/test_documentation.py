@@ -89,7 +89,4 @@ def test_readme_shows_the_suite_of_the_quick_start():
 
 def test_readme_has_exactly_two_lines_to_set_up():
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    assert [line.split()[:2] for line in readme.splitlines() if line.startswith("    ")] == [
-        ["make", "quickstart"],
-        ["make", "test"],
-    ]
+    assert re.findall(r"^    (make \w+)", readme, re.MULTILINE) == ["make quickstart", "make test"]
