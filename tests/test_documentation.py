@@ -52,7 +52,7 @@ def test_own_code_of_the_documentation_loads_and_grades(evaltester):
             "answer": {"kind": "tool", "function": "contains"},
             **yaml.safe_load(grader_entry)["graders"],
         },
-        setup_script="setup.py:start_database",
+        setup_script="setup.py:choose_database",
         **yaml.safe_load(reward_entry),
     )
     for name, content in [("graders.py", grader), ("extractors.py", extractor), ("reward.py", reward)]:
