@@ -43,15 +43,15 @@ class Journal:
         self._journal = _open_to_append(path)
         self._index = _open_to_append(index)
         self._size = os.fstat(self._journal).st_size
+        self._index_size = os.fstat(self._index).st_size
 
     def append(self, result: SampleResult) -> Observation:
         """Writes one result, secrets taken out, and gives back its numbers."""
         line = self._redaction.scrub_bytes(result.to_json()) + b"\n"
-        _write(self._journal, line, self._path)
+        self._size, offset = _write(self._journal, line, self._size, self._path), self._size
         observation = Observation.of(result)
-        entry = Entry(self._size, len(line), observation, result.stage_keys)
-        self._size += len(line)
-        _write(self._index, self._redaction.scrub_bytes(_encode(entry)) + b"\n", self._path)
+        row = self._redaction.scrub_bytes(_encode(Entry(offset, len(line), observation, result.stage_keys))) + b"\n"
+        self._index_size = _write(self._index, row, self._index_size, self._path)
         return observation
 
     def close(self) -> None:
@@ -176,12 +176,13 @@ def _open_to_append(path: Path) -> int:
         raise storage_error(path, error) from error
 
 
-def _write(descriptor: int, line: bytes, path: Path) -> None:
-    before = os.fstat(descriptor).st_size
+def _write(descriptor: int, line: bytes, size: int, path: Path) -> int:
+    """Appends a line to a file of that size, whole or not at all; returns the new size."""
     written = 0
     try:
         while written < len(line):
             written += os.write(descriptor, line[written:])
     except OSError as error:
-        os.ftruncate(descriptor, before)
+        os.ftruncate(descriptor, size)
         raise storage_error(path, error) from error
+    return size + written
