@@ -15,7 +15,7 @@ import stateval
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("examples/*/*.md"), ROOT / "bench/README.md"]
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md"), ROOT / "bench/README.md"]
 )
 
 HEAVY = (
