@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from stateval.errors import TargetError
+from stateval.deadline import deadline
+from stateval.errors import TargetError, TargetTimeout
 from stateval.loading.calling import is_async
 from stateval.records.chat import messages_from_reply
 from stateval.records.encoding import json_text, plain
@@ -42,6 +44,20 @@ class Conversation:
         self._agent_id: str | None = None
         self._state: AgentState | None = None
         self._usage: list[dict[str, Any]] | None = None
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """What is led inside ends in time or raises TargetTimeout; every TargetError carries what was finished."""
+        try:
+            with deadline(seconds):
+                yield
+        except TimeoutError as error:
+            turns = f"{len(self.trajectory)} of {self._user_turns} turns were finished"
+            message = f"the agent took longer than {seconds:g} s; {turns}"
+            raise TargetTimeout(message, rollout=self.rollout()) from error
+        except TargetError as error:
+            error.rollout = error.rollout or self.rollout()
+            raise
 
     async def lead(self, agent: Any, caller: Caller) -> None:
         """Says every turn, looks at the agent's memory where that is asked for, and closes the agent in any case."""

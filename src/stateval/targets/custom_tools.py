@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-import anyio
-import anyio.to_thread
-
 from stateval.errors import UsageError
 from stateval.llm import ToolDefinition
 from stateval.records.encoding import json_text, plain
 from stateval.targets.memory_tools import ToolFailure
+from stateval.threads import in_thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +41,7 @@ class CustomTool:
     async def call(self, arguments: Mapping[str, Any]) -> str:
         """What the function returns, as text; it runs in a thread. Raises ToolFailure for whatever it raises."""
         try:
-            result = await anyio.to_thread.run_sync(
-                lambda: self.function(**arguments), abandon_on_cancel=True, limiter=anyio.CapacityLimiter(1)
-            )
+            result = await in_thread(lambda: self.function(**arguments))
         except Exception as error:
             raise ToolFailure(f"{type(error).__name__}: {error}") from error
         return json_text(plain(result))

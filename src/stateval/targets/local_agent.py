@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from stateval.deadline import deadline
-from stateval.errors import TargetError, TargetTimeout, UsageError
+from stateval.errors import UsageError
 from stateval.llm import DEFAULT_MODEL, ChatMessage, ChatRequest, Generation, open_model
 from stateval.records.protocols import RolloutRequest
 from stateval.records.rollout import Rollout
@@ -95,17 +94,9 @@ class LocalAgentTarget:
     async def run(self, sample: Sample, request: RolloutRequest) -> Rollout:
         """The conversation. Raises TargetError, TargetTimeout, ModelUnavailable."""
         conversation = Conversation(sample, request, model_handle=self.model_handle)
-        try:
-            with deadline(request.timeout):
-                await conversation.lead(LocalAgent(self._source, self._model, self._generation), self._loop)
-            return conversation.rollout()
-        except TimeoutError as error:
-            turns = f"{len(conversation.trajectory)} of {len(sample.user_turns)} turns were finished"
-            message = f"the agent took longer than {request.timeout:g} s; {turns}"
-            raise TargetTimeout(message, rollout=conversation.rollout()) from error
-        except TargetError as error:
-            error.rollout = error.rollout or conversation.rollout()
-            raise
+        with conversation.limited(request.timeout):
+            await conversation.lead(LocalAgent(self._source, self._model, self._generation), self._loop)
+        return conversation.rollout()
 
     async def close(self) -> None:
         """Gives back the connections to the model's endpoint."""

@@ -13,8 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from stateval.deadline import deadline
-from stateval.errors import TargetError, TargetTimeout, UsageError
+from stateval.errors import TargetError, UsageError
 from stateval.records.protocols import RolloutRequest
 from stateval.records.rollout import Rollout
 from stateval.records.sample import Sample
@@ -63,16 +62,9 @@ class PythonTarget:
         conversation = Conversation(sample, request, model_handle=self.model_handle)
         caller = InThread()
         try:
-            with deadline(request.timeout):
+            with conversation.limited(request.timeout):
                 await self._lead(conversation, caller)
             return conversation.rollout()
-        except TimeoutError as error:
-            turns = f"{len(conversation.trajectory)} of {len(sample.user_turns)} turns were finished"
-            message = f"the agent took longer than {request.timeout:g} s; {turns}"
-            raise TargetTimeout(message, rollout=conversation.rollout()) from error
-        except TargetError as error:
-            error.rollout = error.rollout or conversation.rollout()
-            raise
         finally:
             caller.abandoned = True
 
