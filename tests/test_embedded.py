@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import importlib.util
 import subprocess
 import sys
 import threading
@@ -19,6 +20,10 @@ from stateval.llm.catalogue import AtModelHub, EmbeddedModel, InWheel
 from stateval.records.protocols import RolloutRequest, Snapshots
 from stateval.records.sample import Sample
 from stateval.targets.local_agent import LocalAgentTarget
+
+NEEDS_RUNTIME = pytest.mark.skipif(
+    importlib.util.find_spec("xllamacpp") is None, reason="the extra `embedded` is not installed"
+)
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 TINY = EmbeddedModel(
@@ -179,8 +184,8 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch):
         open_model("embedded/smollm2-135m")
 
 
+@NEEDS_RUNTIME
 def test_a_file_that_is_no_model_is_one_clear_error(tiny):
-    pytest.importorskip("xllamacpp")
     with pytest.raises(ModelUnavailable, match="cannot be loaded"):
         anyio.run(open_model("embedded/tiny").chat, ChatRequest((ChatMessage("user", "hi"),)))
 
@@ -188,7 +193,8 @@ def test_a_file_that_is_no_model_is_one_clear_error(tiny):
 @pytest.fixture(scope="session")
 def smollm2() -> str:
     """The default model, fetched over the product's own way into the user's cache."""
-    pytest.importorskip("xllamacpp")
+    if importlib.util.find_spec("xllamacpp") is None:
+        pytest.skip("the extra `embedded` is not installed")
     try:
         fetching.pull("smollm2-135m")
     except ModelUnavailable as error:

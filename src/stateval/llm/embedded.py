@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import importlib.util
 import logging
 import os
 import secrets
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -84,15 +86,12 @@ class _Engine:
     """
 
     def __init__(self, model: EmbeddedModel, file: Path) -> None:
-        os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-        os.environ.setdefault("GOMP_SPINCOUNT", "0")
-        import xllamacpp
-
+        xllamacpp, threads = _runtime()
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(file)
         parameters.n_ctx = model.context * 2
         parameters.n_parallel = 2
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = _threads()
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
         parameters.warmup = False
         parameters.verbosity = 0
         parameters.cache_ram_mib = 0
@@ -183,9 +182,23 @@ def _let_go() -> None:
     _engines.clear()
 
 
-def _threads() -> int:
+@functools.cache
+def _runtime() -> tuple[Any, int]:
+    """The runtime, and how many threads compute.
+
+    Threads that spin while they wait for each other bring a busy machine down to under a token a second, so the
+    runtime is told to let them sleep, in the variables that it reads when it is imported. Where somebody else has
+    imported it before, one thread is the safe number.
+    """
+    too_late = "xllamacpp" in sys.modules
+    policy = os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "0")
+    import xllamacpp
+
+    if too_late or policy.lower() != "passive":
+        return xllamacpp, 1
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(_MOST_THREADS, available)
+    return xllamacpp, min(_MOST_THREADS, available)
 
 
 def _model_error(error: dict[str, Any], model: str) -> ModelError:
