@@ -13,6 +13,7 @@ import anyio
 import pydantic
 import pytest
 
+from stateval.deadline import paused, stopwatch
 from stateval.errors import TargetError, TargetTimeout, UsageError
 from stateval.records.message import AssistantMessage, ReasoningMessage, ToolCallMessage, ToolReturnMessage, text_of
 from stateval.records.protocols import RolloutRequest, Snapshots
@@ -336,3 +337,16 @@ def test_fault_68_as_many_conversations_run_at_once_as_asked() -> None:
 
     anyio.run(run)
     assert most > 150
+
+
+def test_stopwatches_hold_while_waiting_and_tell_those_around_them() -> None:
+    async def run() -> tuple[float, float]:
+        with stopwatch() as outer:
+            with stopwatch() as inner:
+                await anyio.sleep(0.05)
+                with paused():
+                    await anyio.sleep(0.5)
+            return inner.seconds, outer.seconds
+
+    for seconds in anyio.run(run):
+        assert 0.04 < seconds < 0.45

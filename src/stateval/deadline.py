@@ -17,26 +17,24 @@ class Stopwatch:
 
     def __init__(self) -> None:
         self._started = anyio.current_time()
-        self._held = 0.0
+        self.held = 0.0
 
     @property
     def seconds(self) -> float:
-        return anyio.current_time() - self._started - self._held
-
-    def hold(self, seconds: float) -> None:
-        """Takes so many seconds out."""
-        self._held += seconds
+        return anyio.current_time() - self._started - self.held
 
 
 @contextmanager
 def stopwatch() -> Iterator[Stopwatch]:
-    """Times what runs inside."""
-    watch = Stopwatch()
+    """Times what runs inside; what is held in it is held in a stopwatch around it too."""
+    outer, watch = _stopwatch.get(), Stopwatch()
     token = _stopwatch.set(watch)
     try:
         yield watch
     finally:
         _stopwatch.reset(token)
+        if outer:
+            outer.held += watch.held
 
 
 @contextmanager
@@ -65,4 +63,4 @@ def paused() -> Iterator[None]:
         if scope:
             scope.deadline = now + left
         if watch:
-            watch.hold(now - started)
+            watch.held += now - started

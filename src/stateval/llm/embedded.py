@@ -71,8 +71,6 @@ class EmbeddedProvider:
             return await anyio.to_thread.run_sync(_loaded, self._model, limiter=anyio.CapacityLimiter(1))
 
     def _body(self, request: ChatRequest, schema: Schema | None) -> dict[str, Any]:
-        if schema is not None:
-            schema = {**schema, "x-guidance": {"whitespace_flexible": False}}
         body = {"seed": _SEED, "max_tokens": _LONGEST_ANSWER, "temperature": 0.0}
         body |= parameters_of(self._model.name, request, schema, {"tools"})
         return body | {"stream": True, "stream_options": {"include_usage": True}}

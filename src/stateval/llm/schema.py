@@ -14,7 +14,7 @@ from stateval.errors import UsageError
 from stateval.llm.chat import Schema
 from stateval.records.encoding import dump_json, load_json
 
-_NOTES = frozenset({"$schema", "$defs", "title", "description", "default", "examples", "x-guidance"})
+_NOTES = frozenset({"$schema", "$defs", "title", "description", "default", "examples"})
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, Mapping),
     "array": lambda value: isinstance(value, list),

@@ -36,9 +36,9 @@ class Usage(Record):
 
 
 class Timing(Record):
-    """Seconds of wall time of one sample.
+    """Seconds that one sample took; `target` are those of its agent alone.
 
-    `target` is the agent's alone: neither waiting for a model that others use, nor a `wait` of the sample, is in it.
+    Neither waiting for a model that other samples use, nor a `wait` of the sample, is in them.
     """
 
     total: float

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -58,17 +57,17 @@ class SampleRunner:
 
         Raises ModelUnavailable where no sample can run at all.
         """
-        started = time.perf_counter()
-        outcome = await self._roll_out(model, sample, run, on_turn)
-        grading = Grading()
-        if outcome.error is None:
-            grading = await grade_rollout(sample, outcome.rollout, self._plan.graders)
-        timing = Timing(
-            total=time.perf_counter() - started,
-            target=outcome.seconds,
-            extraction=grading.extraction_seconds if grading.seconds else None,
-            per_grader=grading.seconds or None,
-        )
+        with stopwatch() as watch:
+            outcome = await self._roll_out(model, sample, run, on_turn)
+            grading = Grading()
+            if outcome.error is None:
+                grading = await grade_rollout(sample, outcome.rollout, self._plan.graders)
+            timing = Timing(
+                total=watch.seconds,
+                target=outcome.seconds,
+                extraction=grading.extraction_seconds if grading.seconds else None,
+                per_grader=grading.seconds or None,
+            )
         return await self._finish(model, sample, run, outcome, grading, timing)
 
     async def _finish(
