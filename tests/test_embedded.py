@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.util
+import json
 import subprocess
 import sys
 import threading
@@ -14,7 +15,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from stateval.errors import MissingExtra, ModelUnavailable, PermanentModelError, UsageError
+from stateval.errors import ExitStatus, MissingExtra, ModelUnavailable, PermanentModelError, UsageError
 from stateval.llm import ChatMessage, ChatRequest, Generation, catalogue, fetching, open_model
 from stateval.llm.catalogue import AtModelHub, EmbeddedModel, InWheel
 from stateval.records.protocols import RolloutRequest, Snapshots
@@ -24,6 +25,8 @@ from stateval.targets.local_agent import LocalAgentTarget
 NEEDS_RUNTIME = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None, reason="the extra `embedded` is not installed"
 )
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "fruit-preferences"
 
 CONTENT = b"GGUF" + bytes(range(256)) * 40
 TINY = EmbeddedModel(
@@ -325,6 +328,21 @@ def test_the_same_conversation_goes_the_same_way_whatever_came_before(smollm2):
 
     first, second = anyio.run(run)
     assert first == second
+
+
+@pytest.mark.model
+@pytest.mark.slow
+def test_the_example_passes_its_gate_on_the_real_model(smollm2, evaltester):
+    finished = evaltester.run(EXAMPLE / "suite.yaml", timeout=400)
+    assert finished.status == ExitStatus.PASSED, finished.output
+    results = evaltester.results("embedded/smollm2-135m")
+    rows = [json.loads(line) for line in (EXAMPLE / "samples.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert set(results) == {row["id"] for row in rows}
+    assert [result.error for result in results.values() if result.error] == []
+    assert len({result.grades["memory"].score for result in results.values()}) == 2
+    later = results["bananas-apples-later"]
+    assert later.conversations == [2]
+    assert "apple" in later.submissions["memory"].lower()
 
 
 def test_an_unknown_model_names_the_nearest():
