@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from stateval.errors import UsageError
 from stateval.llm import ToolDefinition
 from stateval.records.encoding import json_text, plain
 from stateval.targets.memory_tools import ToolFailure
-from stateval.threads import in_thread
 from stateval.threads import in_thread
 
 
