@@ -13,7 +13,7 @@ import anyio
 import pydantic
 import pytest
 
-from stateval.deadline import paused, stopwatch
+from stateval.deadline import deadline, paused, stopwatch
 from stateval.errors import TargetError, TargetTimeout, UsageError
 from stateval.records.message import AssistantMessage, ReasoningMessage, ToolCallMessage, ToolReturnMessage, text_of
 from stateval.records.protocols import RolloutRequest, Snapshots
@@ -350,3 +350,19 @@ def test_stopwatches_hold_while_waiting_and_tell_those_around_them() -> None:
 
     for seconds in anyio.run(run):
         assert 0.04 < seconds < 0.45
+
+
+def test_pauses_may_overlap_and_the_limit_stays() -> None:
+    async def wait(seconds: float) -> None:
+        with paused():
+            await anyio.sleep(seconds)
+
+    async def run() -> None:
+        with deadline(0.3):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(wait, 0.2)
+                tasks.start_soon(wait, 0.4)
+            await anyio.sleep(30)
+
+    with pytest.raises(TimeoutError):
+        anyio.run(run)

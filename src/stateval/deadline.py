@@ -8,20 +8,65 @@ from contextlib import contextmanager
 
 import anyio
 
-_scope: contextvars.ContextVar[anyio.CancelScope | None] = contextvars.ContextVar("scope", default=None)
-_stopwatch: contextvars.ContextVar[Stopwatch | None] = contextvars.ContextVar("stopwatch", default=None)
+
+class _Pausable:
+    """Something that can be paused several times at once; it goes on when the last pause ends."""
+
+    def __init__(self) -> None:
+        self._pauses = 0
+
+    def pause(self) -> None:
+        self._pauses += 1
+        if self._pauses == 1:
+            self._hold()
+
+    def resume(self) -> None:
+        self._pauses -= 1
+        if self._pauses == 0:
+            self._go_on()
+
+    def _hold(self) -> None: ...
+
+    def _go_on(self) -> None: ...
 
 
-class Stopwatch:
+class Stopwatch(_Pausable):
     """Seconds that have passed since it was made, without those spent in `paused()`."""
 
     def __init__(self) -> None:
-        self._started = anyio.current_time()
+        super().__init__()
+        self._started = self._held_since = anyio.current_time()
         self.held = 0.0
 
     @property
     def seconds(self) -> float:
         return anyio.current_time() - self._started - self.held
+
+    def _hold(self) -> None:
+        self._held_since = anyio.current_time()
+
+    def _go_on(self) -> None:
+        self.held += anyio.current_time() - self._held_since
+
+
+class _Limit(_Pausable):
+    """The deadline of a scope."""
+
+    def __init__(self, scope: anyio.CancelScope) -> None:
+        super().__init__()
+        self._scope = scope
+        self._left = 0.0
+
+    def _hold(self) -> None:
+        self._left = self._scope.deadline - anyio.current_time()
+        self._scope.deadline = float("inf")
+
+    def _go_on(self) -> None:
+        self._scope.deadline = anyio.current_time() + self._left
+
+
+_limit: contextvars.ContextVar[_Limit | None] = contextvars.ContextVar("limit", default=None)
+_stopwatch: contextvars.ContextVar[Stopwatch | None] = contextvars.ContextVar("stopwatch", default=None)
 
 
 @contextmanager
@@ -38,29 +83,24 @@ def stopwatch() -> Iterator[Stopwatch]:
 
 
 @contextmanager
-def deadline(seconds: float) -> Iterator[anyio.CancelScope]:
+def deadline(seconds: float) -> Iterator[None]:
     """Cancels what runs inside after so many seconds and raises TimeoutError; time in `paused()` does not count."""
     with anyio.fail_after(seconds) as scope:
-        token = _scope.set(scope)
+        token = _limit.set(_Limit(scope))
         try:
-            yield scope
+            yield
         finally:
-            _scope.reset(token)
+            _limit.reset(token)
 
 
 @contextmanager
 def paused() -> Iterator[None]:
     """The time that this block takes counts neither for the deadline nor for the stopwatch around it."""
-    scope, watch = _scope.get(), _stopwatch.get()
-    started = anyio.current_time()
-    left = scope.deadline - started if scope else 0.0
-    if scope:
-        scope.deadline = float("inf")
+    around = [each for each in (_limit.get(), _stopwatch.get()) if each is not None]
+    for each in around:
+        each.pause()
     try:
         yield
     finally:
-        now = anyio.current_time()
-        if scope:
-            scope.deadline = now + left
-        if watch:
-            watch.held += now - started
+        for each in around:
+            each.resume()

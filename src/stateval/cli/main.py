@@ -67,6 +67,8 @@ def _configure_logging(debug: bool, redaction: Redaction) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(_Redacting("%(levelname)s: %(message)s", redaction))
     logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, handlers=[handler])
+    if not debug:
+        logging.getLogger("stamina").setLevel(logging.ERROR)
 
 
 class _Redacting(logging.Formatter):

@@ -115,27 +115,29 @@ class _Runner:
     async def run(self) -> None:
         """Set-up, all samples, tear-down. Returns also when the run was stopped."""
         plan = self.plan
-        self._say(
-            lambda: RunStarted(
-                suite=plan.name,
-                models=tuple(model.label for model in plan.models),
-                samples=self.samples,
-                runs=plan.num_runs,
-                total=self.samples * plan.num_runs * len(plan.models),
-                directory=str(self.directory.path),
-            )
-        )
         try:
             with self.scope:
                 for model in plan.models:
                     await model.target.prepare()
                 await _run_script(plan.setup, plan)
+                self._say(self._started)
                 await self._run_samples()
         except (ModelUnavailable, SetupError) as error:
             self.stop(str(error), error)
         finally:
             with anyio.move_on_after(_SECONDS_TO_CLEAN_UP, shield=True):
                 await self._clean_up()
+
+    def _started(self) -> RunStarted:
+        plan = self.plan
+        return RunStarted(
+            suite=plan.name,
+            models=tuple(model.label for model in plan.models),
+            samples=self.samples,
+            runs=plan.num_runs,
+            total=self.samples * plan.num_runs * len(plan.models),
+            directory=str(self.directory.path),
+        )
 
     def stop(self, reason: str, error: StatevalError | None = None) -> None:
         """Ends the run now: what is in flight is cancelled, what was finished is kept. The first reason stands."""
