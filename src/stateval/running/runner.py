@@ -82,14 +82,15 @@ async def run_plan(
     samples: int,
     channel: EventChannel | None = None,
     handle_signals: bool = False,
+    lasting: bool = True,
 ) -> RunOutcome:
     """Runs the whole plan, on a dataset of so many samples that has been checked, into a directory that was begun.
 
     With `handle_signals` SIGINT and SIGTERM stop the run cleanly (only in the main thread). Raises SetupError or
     ModelUnavailable before any sample ran; whatever stops the run later is in the outcome, and all that finished is in
-    the directory.
+    the directory, which is only told of where it is `lasting`.
     """
-    runner = _Runner(plan, directory, samples, channel)
+    runner = _Runner(plan, directory, samples, channel, lasting)
     async with AsyncExitStack() as stack:
         if handle_signals:
             await stack.enter_async_context(_stopped_by_signals(runner))
@@ -105,6 +106,7 @@ class _Runner:
     directory: ResultsDirectory
     samples: int
     channel: EventChannel | None
+    lasting: bool
     error: StatevalError | None = None
     stopped_because: str | None = None
     journals: dict[tuple[str, int], Journal] = field(default_factory=dict)
@@ -136,7 +138,7 @@ class _Runner:
             samples=self.samples,
             runs=plan.num_runs,
             total=self.samples * plan.num_runs * len(plan.models),
-            directory=str(self.directory.path),
+            directory=str(self.directory.path) if self.lasting else None,
         )
 
     def stop(self, reason: str, error: StatevalError | None = None) -> None:

@@ -58,7 +58,14 @@ async def run_session(
         path = Path(tempfile.mkdtemp(prefix="stateval-"))
     try:
         with _begun(plan, path, samples=samples, fresh=destination.fresh) as directory:
-            outcome = await run_plan(plan, directory, samples=samples, channel=channel, handle_signals=handle_signals)
+            outcome = await run_plan(
+                plan,
+                directory,
+                samples=samples,
+                channel=channel,
+                handle_signals=handle_signals,
+                lasting=destination.save,
+            )
         session = Session(outcome, directory, destination.save)
     except BaseException:
         if not destination.save:
