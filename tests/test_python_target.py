@@ -189,6 +189,10 @@ def raising(error: BaseException) -> Callable[..., Any]:
     return function
 
 
+async def raises_later(message: str) -> str:
+    raise SystemExit(5)
+
+
 @pytest.mark.parametrize(
     ("factory", "message"),
     [
@@ -196,6 +200,8 @@ def raising(error: BaseException) -> Callable[..., Any]:
         (lambda sample: 7, "returned int 7"),
         (raising(ZeroDivisionError("oh")), "the factory raised ZeroDivisionError: oh"),
         (raising(SystemExit(3)), "the factory raised SystemExit: 3"),
+        (lambda sample: raising(KeyboardInterrupt()), "turn 0: `send` raised KeyboardInterrupt"),
+        (lambda sample: raises_later, "turn 0: `send` raised SystemExit: 5"),
         (lambda sample: raising(KeyError("k")), "turn 0: `send` raised KeyError: 'k'"),
         (lambda sample: lambda message: None, "turn 0: the agent returned None"),
         (lambda sample: lambda message: {"role": "wizard"}, "turn 0: unknown role 'wizard'"),

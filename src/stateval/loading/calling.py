@@ -13,6 +13,10 @@ from stateval.records.encoding import plain
 from stateval.threads import in_thread
 
 
+USERS_FAILURES = (Exception, SystemExit, KeyboardInterrupt)
+"""What a user's code may raise that is its own failure: one that calls `sys.exit()` must not end the run."""
+
+
 async def call(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
     """What a function returns: awaited where it is asynchronous, else run in a thread."""
     if is_async(function):
@@ -33,7 +37,7 @@ async def call_user(
         return await call(function, *arguments, **keywords)
     except failure:
         raise
-    except (Exception, SystemExit) as error:
+    except USERS_FAILURES as error:
         raise failure(f"{who} raised {described(error)}", cause_type=type(error).__name__) from error
 
 

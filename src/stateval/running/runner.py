@@ -16,6 +16,7 @@ import anyio.abc
 
 from stateval.errors import ExitStatus, ModelUnavailable, ResultsError, RunInterrupted, SetupError, StatevalError
 from stateval.gates import evaluate_gates, overall
+from stateval.loading.calling import USERS_FAILURES
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import Summary
@@ -283,7 +284,7 @@ async def _run_script(script: Script | None, plan: RunPlan) -> None:
                 await script.function(*arguments)
             else:
                 await in_thread(script.function, *arguments)
-        except Exception as error:
+        except USERS_FAILURES as error:
             told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise SetupError(f"`{script.reference}` raised {told}") from error
 

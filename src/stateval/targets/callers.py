@@ -11,7 +11,7 @@ import anyio
 
 from stateval.deadline import paused
 from stateval.errors import ModelUnavailable, StageError, TargetError
-from stateval.loading.calling import is_async
+from stateval.loading.calling import USERS_FAILURES, is_async
 from stateval.threads import from_thread, in_thread
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def guarded(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
         return function(*arguments)
     except (StageError, ModelUnavailable):
         raise
-    except (Exception, SystemExit) as error:
+    except USERS_FAILURES as error:
         raise failure(what, error) from error
 
 
@@ -115,7 +115,7 @@ async def finish(what: str, value: Any) -> Any:
         return await value
     except (StageError, ModelUnavailable):
         raise
-    except Exception as error:
+    except USERS_FAILURES as error:
         raise failure(what, error) from error
 
 
