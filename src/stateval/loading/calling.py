@@ -12,7 +12,6 @@ from stateval.errors import StageError
 from stateval.records.encoding import plain
 from stateval.threads import in_thread
 
-
 USERS_FAILURES = (Exception, SystemExit, KeyboardInterrupt)
 """What a user's code may raise that is its own failure: one that calls `sys.exit()` must not end the run."""
 
