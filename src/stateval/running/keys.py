@@ -30,8 +30,8 @@ class StageKeyMaker:
     def keys(self, model: ModelPlan, sample: Sample, run: int) -> StageKeys:
         """The keys of one sample with one model in one run."""
         row = sample.to_dict()
-        whole = _encoded(row)
-        seen = _encoded({name: value for name, value in row.items() if name not in _FOR_GRADERS_ONLY})
+        whole = dump_json(row, sort_keys=True)
+        seen = dump_json({name: value for name, value in row.items() if name not in _FOR_GRADERS_ONLY}, sort_keys=True)
         target = _hash(self._models[model.label], seen, str(run).encode())
         grades = {key: _hash(target.encode(), whole, binding) for key, binding in self._graders.items()}
         reward = _hash(whole, self._reward, *(key.encode() for key in grades.values())) if self._reward else None
