@@ -77,7 +77,8 @@ messages = st.one_of(
 )
 blocks = st.builds(Block, label=texts, value=texts, limit=perhaps(st.integers()), read_only=perhaps(st.booleans()))
 states = st.builds(AgentState, id=perhaps(texts), blocks=st.lists(blocks, max_size=3))
-usages = st.builds(Usage, prompt_tokens=counts, completion_tokens=counts, cost=perhaps(seconds))
+tokens = st.integers(0, 10**15)
+usages = st.builds(Usage, prompt_tokens=tokens, completion_tokens=tokens, cost=perhaps(seconds))
 rollouts = st.builds(
     Rollout,
     trajectory=st.lists(st.lists(messages, max_size=3), max_size=3),

@@ -41,7 +41,7 @@ results = st.builds(
     ),
     reward=st.none() | st.builds(RewardOutput, score=finite),
     timing=st.builds(Timing, total=finite, target=finite),
-    usage=st.none() | st.builds(Usage, prompt_tokens=st.integers(0, 2**70), cost=st.none() | finite),
+    usage=st.none() | st.builds(Usage, prompt_tokens=st.integers(0, 10**15), cost=st.none() | finite),
     error=st.none()
     | st.builds(SampleError, category=st.sampled_from(ErrorCategory), exception_type=texts, message=texts),
     grade_errors=st.none()
@@ -224,6 +224,8 @@ def test_secrets_of_the_environment_are_those_whose_name_says_so() -> None:
         ["", "..", ".", " "],
         ["history", "suite", "summary"],
         ["Model", "model"],
+        ["a-b-6783a31e", "a/b", "a:b"],
+        ["a/b", "a:b", "a-b-6783a31e"],
         ["东京" * 100, "\ud83d", "a\x00b", "a\nb"],
     ],
 )

@@ -113,7 +113,10 @@ def test_what_goes_wrong_in_a_sample_stays_in_it(evaltester: EvalTester) -> None
     assert finished.status == 0, finished.output
     results = evaltester.results()
     errors = {key: result.error and (result.error.category, result.error.message) for key, result in results.items()}
-    assert errors["raises"] == (ErrorCategory.TARGET, "the factory raised ValueError: bad day")
+    assert errors["raises"] is not None
+    assert errors["raises"][0] == ErrorCategory.TARGET
+    assert errors["raises"][1].startswith("the factory raised ValueError: bad day (")
+    assert "agent.py:" in errors["raises"][1]
     assert "returned int 42" in str(errors["nonsense"])
     assert "longer than 1 s" in str(errors["hangs"])
     assert errors["silent"] is not None
@@ -460,3 +463,169 @@ def test_fault_85_one_message_of_20_megabytes(evaltester: EvalTester) -> None:
     assert finished.status == 0, finished.output[:2000]
     assert len(finished.output) < 10_000
     assert len(evaltester.results()["s1"].submissions["quality"]) == 20_000_000
+
+
+HOSTILE = """
+    import asyncio, sys, threading, time, os, tempfile
+
+    async def plain(message):
+        return message
+
+    async def exits(message):
+        sys.exit(0)
+
+    async def cancels(message):
+        task = asyncio.create_task(asyncio.sleep(100))
+        task.cancel()
+        await task
+
+    async def blocks(message):
+        time.sleep(1.5)
+        return message
+
+    async def swallows(message):
+        try:
+            await asyncio.sleep(1000)
+        except asyncio.CancelledError:
+            return message
+
+    class Odd(BaseException):
+        pass
+
+    def odd(message):
+        raise Odd("very")
+
+    class Lingers:
+        def send(self, message):
+            return message
+
+        def close(self):
+            time.sleep(3600)
+
+    class Spends:
+        def __init__(self, usage):
+            self._usage = usage
+
+        def send(self, message):
+            return message
+
+        def usage(self):
+            return self._usage
+
+    def moves(message):
+        os.chdir(tempfile.mkdtemp())
+        return message
+
+    AGENTS = {"exits": exits, "cancels": cancels, "blocks": blocks, "swallows": swallows, "odd": odd, "moves": moves}
+
+    def make(sample):
+        name = str(sample.id)
+        if name == "lingers":
+            return Lingers()
+        if name == "huge":
+            return Spends({"prompt_tokens": 10**400})
+        if name == "dear":
+            return Spends({"prompt_tokens": 1, "cost": 1e308})
+        if name == "unspeakable":
+            return lambda message: {"role": "assistant", "content": [{"type": "image", "n": 10**5000}]}
+        return AGENTS.get(name, plain)
+
+    async def make_async(sample):
+        return make(sample)
+"""
+
+
+@pytest.mark.parametrize("factory", ["make", "make_async"])
+def test_nothing_that_an_agent_does_ends_the_run_or_passes_for_an_answer(evaltester: EvalTester, factory: str) -> None:
+    wrong = ["exits", "cancels", "blocks", "swallows", "odd", "huge", "dear"]
+    rows = [
+        {"id": name, "input": "hi", "ground_truth": "hi"}
+        for name in [*wrong, "moves", "unspeakable", "lingers", "last"]
+    ]
+    target = {"kind": "python", "factory": f"agent.py:{factory}", "timeout": 1}
+    evaltester.write_suite(rows, agent=HOSTILE, target=target, max_concurrent=1)
+    finished = evaltester.command("run", "suite.yaml", "--output", "results", timeout=100)
+    assert finished.status == 0, finished.output
+    assert "Traceback" not in finished.output
+    results = evaltester.results()
+    assert len(results) == len(rows)
+    for name in wrong:
+        error = results[name].error
+        assert error is not None, name
+        assert error.category is ErrorCategory.TARGET, name
+    assert "longer than 1 s" in results["blocks"].error.message  # type: ignore[union-attr]
+    assert "longer than 1 s" in results["swallows"].error.message  # type: ignore[union-attr]
+    assert results["last"].grades["quality"].score == 1.0
+
+
+def test_a_run_can_always_be_ended(evaltester: EvalTester) -> None:
+    agent = """
+        def make(sample):
+            async def send(message):
+                while True:
+                    pass
+            return send
+    """
+    evaltester.write_suite(ROWS, agent=agent)
+    process = evaltester.start("run", "suite.yaml", "--output", evaltester.results_path, "--display", "json")
+    assert process.stdout is not None
+    assert process.stdout.readline()
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+
+
+def test_results_that_vanish_are_missed(evaltester: EvalTester) -> None:
+    agent = """
+        import shutil
+
+        def make(sample):
+            if sample.id == "s5":
+                shutil.rmtree("results")
+            return str
+    """
+    evaltester.write_suite(ROWS, agent=agent, max_concurrent=1)
+    finished = evaltester.run()
+    assert finished.status == 4, finished.output
+    assert "8 results were written" in finished.output
+
+
+def test_user_files_in_a_results_directory_stay(evaltester: EvalTester) -> None:
+    evaltester.write_suite(ROWS)
+    assert evaltester.run().status == 0
+    notes = evaltester.write("results/notes.txt", "mine")
+    assert evaltester.run().status == 0
+    assert notes.exists()
+    foreign = evaltester.write("foreign/summary.json", "{}")
+    assert evaltester.command("run", "suite.yaml", "-o", "foreign").status == 2
+    assert foreign.exists()
+    assert evaltester.command("run", "suite.yaml", "-o", ".").status == 2
+    assert (evaltester.path / "suite.yaml").exists()
+
+
+def test_usage_under_other_names_is_read_and_unknown_usage_is_not_nothing(evaltester: EvalTester) -> None:
+    agent = """
+        class Agent:
+            def __init__(self, usage):
+                self._usage = usage
+
+            def send(self, message):
+                return message
+
+            def usage(self):
+                return self._usage
+
+        def make(sample):
+            return Agent({"input_tokens": 5, "output_tokens": 2} if sample.id == "s1" else {"words": 3})
+    """
+    gate = {"metric_key": "tokens", "op": "lte", "value": 100}
+    evaltester.write_suite(ROWS[1:3], agent=agent, gate=gate)
+    assert evaltester.run().status == 3
+    results = evaltester.results()
+    assert results["s1"].usage is not None
+    assert results["s1"].usage.total_tokens == 7
+    assert results["s2"].usage is None
+    assert results["s2"].agent_usage == [{"words": 3}]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextvars
+import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -35,18 +38,18 @@ class Stopwatch(_Pausable):
 
     def __init__(self) -> None:
         super().__init__()
-        self._started = self._held_since = anyio.current_time()
+        self._started = self._held_since = time.monotonic()
         self.held = 0.0
 
     @property
     def seconds(self) -> float:
-        return anyio.current_time() - self._started - self.held
+        return time.monotonic() - self._started - self.held
 
     def _hold(self) -> None:
-        self._held_since = anyio.current_time()
+        self._held_since = time.monotonic()
 
     def _go_on(self) -> None:
-        self.held += anyio.current_time() - self._held_since
+        self.held += time.monotonic() - self._held_since
 
 
 class _Limit(_Pausable):
@@ -57,12 +60,16 @@ class _Limit(_Pausable):
         self._scope = scope
         self._left = 0.0
 
+    @property
+    def is_over(self) -> bool:
+        return not self._pauses and time.monotonic() >= self._scope.deadline
+
     def _hold(self) -> None:
-        self._left = self._scope.deadline - anyio.current_time()
+        self._left = self._scope.deadline - time.monotonic()
         self._scope.deadline = float("inf")
 
     def _go_on(self) -> None:
-        self._scope.deadline = anyio.current_time() + self._left
+        self._scope.deadline = time.monotonic() + self._left
 
 
 _limit: contextvars.ContextVar[_Limit | None] = contextvars.ContextVar("limit", default=None)
@@ -104,3 +111,19 @@ def paused() -> Iterator[None]:
     finally:
         for each in around:
             each.resume()
+
+
+def check_deadline() -> None:
+    """Raises TimeoutError where the deadline around is over: code that blocks or swallows its cancellation is late."""
+    limit = _limit.get()
+    if limit is not None and limit.is_over:
+        raise TimeoutError
+
+
+def is_cancelled() -> bool:
+    """Whether somebody cancelled what runs here.
+
+    Where nobody did, a CancelledError comes from within: from a task that a user's code made and cancelled itself.
+    """
+    task = asyncio.current_task()
+    return anyio.current_effective_deadline() == -math.inf or (task is not None and task.cancelling() > 0)

@@ -53,10 +53,10 @@ class _Call:
         error: BaseException | None = None
         try:
             result = self._context.run(self._function, *self._arguments)
-        except StopIteration as stopped:
-            error = RuntimeError(f"the function raised {stopped!r}")
         except BaseException as raised:  # noqa: BLE001 - whatever it is belongs to whoever waits
-            error = raised
+            # An event loop that is handed one of the others ends, and with it the run.
+            harmless = isinstance(raised, Exception | SystemExit) and not isinstance(raised, StopIteration)
+            error = raised if harmless else RuntimeError(f"the function raised {raised!r}")
         with suppress(RuntimeError):  # the loop has ended: nobody waits any more
             self._loop.call_soon_threadsafe(self._report, result, error)
 

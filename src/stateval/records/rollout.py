@@ -50,6 +50,8 @@ class Rollout(Record):
         return next((snapshot.state for snapshot in self.snapshots or () if snapshot.turn == turn), None)
 
     def only_turn(self, turn: int) -> Rollout:
-        """The same rollout seen at one user turn: its messages alone, and the state right after it."""
+        """The same rollout seen at one user turn: its messages alone, and the states right before and after it."""
         messages = [self.trajectory[turn]] if turn < len(self.trajectory) else []
-        return self.model_copy(update={"trajectory": messages, "agent_state": self.state_after(turn)})
+        around = [snapshot for snapshot in self.snapshots or () if snapshot.turn in (turn - 1, turn)]
+        alone = {"trajectory": messages, "agent_state": self.state_after(turn), "snapshots": around or None}
+        return self.model_copy(update=alone)

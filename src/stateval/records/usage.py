@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated, Any
+
 from pydantic import Field
 
 from stateval.records.record import Record
+
+Tokens = Annotated[int, Field(ge=0, le=10**15)]
+"""A count of tokens; more than 10^15 in one sample is a mistake of whoever counted."""
+
+_SPELLINGS = {
+    "prompt_tokens": ("prompt_tokens", "input_tokens"),
+    "completion_tokens": ("completion_tokens", "output_tokens"),
+    "cached_input_tokens": ("cached_input_tokens", "cache_read_input_tokens"),
+    "cache_write_tokens": ("cache_write_tokens", "cache_creation_input_tokens"),
+    "reasoning_tokens": ("reasoning_tokens",),
+    "cost": ("cost", "total_cost"),
+}
+_DETAILS = ("prompt_tokens_details", "input_tokens_details", "completion_tokens_details", "output_tokens_details")
+_IN_DETAILS = {"cached_tokens": "cached_input_tokens", "reasoning_tokens": "reasoning_tokens"}
 
 
 class Usage(Record):
     """Tokens and US dollars. `cost` is None where the price is not known: never a guess, never 0."""
 
-    prompt_tokens: int = Field(default=0, ge=0)
-    completion_tokens: int = Field(default=0, ge=0)
-    cached_input_tokens: int = Field(default=0, ge=0)
-    cache_write_tokens: int = Field(default=0, ge=0)
-    reasoning_tokens: int = Field(default=0, ge=0)
-    cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    prompt_tokens: Tokens = 0
+    completion_tokens: Tokens = 0
+    cached_input_tokens: Tokens = 0
+    cache_write_tokens: Tokens = 0
+    reasoning_tokens: Tokens = 0
+    cost: float | None = Field(default=None, ge=0, le=1e12, allow_inf_nan=False)
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Usage | None:
+        """The usage in a record of an API, under the names that OpenAI, Anthropic and Letta use.
+
+        None where the record counts nothing that is known here: unknown is not 0. Raises ValueError for counts that
+        are none.
+        """
+        details = {
+            ours: part[theirs]
+            for part in (record.get(name) for name in _DETAILS)
+            if isinstance(part, Mapping)
+            for theirs, ours in _IN_DETAILS.items()
+            if part.get(theirs) is not None
+        }
+        direct = {
+            ours: record[name]
+            for ours, names in _SPELLINGS.items()
+            for name in reversed(names)
+            if record.get(name) is not None
+        }
+        known = {**details, **direct}
+        return cls.model_validate(known) if known else None
 
     @property
     def total_tokens(self) -> int:

@@ -37,7 +37,6 @@ from stateval.results.storage import before_anything_ran, write_whole
 
 logger = logging.getLogger(__name__)
 
-_OTHERS_RESULTS = ("suite.json", "summary.json", "header.json")
 _RUN_FILE = Path(".stateval") / "run.json"
 _KEEP = {".lock", "history"}
 
@@ -58,7 +57,7 @@ class RunRecord(Record):
 
 def default_directory(suite: str, *, below: Path | None = None) -> Path:
     """`.stateval/runs/<suite>-<time>-<random>` in the current directory: distinct also within one second."""
-    name = re.sub(r"[^\w.-]+", "-", suite).strip("-.")[:60] or "suite"
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", suite).strip("-.")[:60] or "suite"
     time = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return (below or Path.cwd()) / ".stateval" / "runs" / f"{name}-{time}-{secrets.token_hex(3)}"
 
@@ -99,6 +98,7 @@ class ResultsDirectory:
         Raises UsageError where the directory cannot be written, holds other things, or holds an unfinished run and
         `fresh` is not set; ResultsLocked where another process works in it.
         """
+        path = path.absolute()  # an agent may change the current directory
         lock = _locked(path)
         try:
             _make_room(path, suite=suite, identity=identity, fresh=fresh)
@@ -241,20 +241,22 @@ def _make_room(path: Path, *, suite: str, identity: str, fresh: bool) -> None:
     present = [entry for entry in path.iterdir() if entry.name not in _KEEP]
     if not present:
         return
-    record = _run_record(path)
-    if record is None and not any((path / name).exists() for name in _OTHERS_RESULTS):
-        raise UsageError(f"{path} is not empty and holds no results; choose an empty or new directory for `--output`")
-    if record is not None and not _has_results(path, record):
+    with before_anything_ran(path):
+        record = _run_record(path)
+    if record is None:
+        raise UsageError(
+            f"{path} is not empty and holds no results of stateval; choose an empty or new directory for `--output`"
+        )
+    if not _has_results(path, record):
         return
-    if record is not None and record.finished is None and not fresh:
+    if record.finished is None and not fresh:
         whose = "this suite" if record.identity == identity else f"another suite ({record.suite!r})"
         raise UsageError(
             f"{path} holds an unfinished run of {whose}; choose another `--output`, or move it to "
             f"{path / 'history'} and begin anew with `--fresh`"
         )
-    started = record.started if record else datetime.fromtimestamp(path.stat().st_mtime, UTC)
     with before_anything_ran(path):
-        _move_to_history(path, present, started)
+        _move_to_history(path, record)
 
 
 def _has_results(path: Path, record: RunRecord) -> bool:
@@ -266,14 +268,18 @@ def _has_results(path: Path, record: RunRecord) -> bool:
     return any(journal.exists() and journal.stat().st_size > 0 for journal in journals)
 
 
-def _move_to_history(path: Path, entries: Sequence[Path], started: datetime) -> None:
-    name = started.strftime("%Y%m%dT%H%M%SZ")
+def _move_to_history(path: Path, record: RunRecord) -> None:
+    """Moves what the run wrote, and nothing else that lies there."""
+    name = record.started.strftime("%Y%m%dT%H%M%SZ")
     candidates = (path / "history" / (f"{name}-{n}" if n > 1 else name) for n in itertools.count(1))
     place = next(place for place in candidates if not (place / ".stateval").exists())
     place.mkdir(parents=True, exist_ok=True)
+    models = record.models.values()
+    written = ["suite.json", "summary.json", *models, *(f"{name}.jsonl" for name in models)]
     # The record goes last: whoever is interrupted here finds an ended run again and goes on with the same place.
-    for entry in sorted(entries, key=lambda entry: entry.name == ".stateval"):
-        entry.rename(place / entry.name)
+    for entry in (*written, ".stateval"):
+        if (path / entry).exists():
+            (path / entry).rename(place / entry)
     logger.info("the earlier run was moved to %s", place)
 
 
@@ -284,7 +290,7 @@ def _run_record(path: Path) -> RunRecord | None:
     try:
         return RunRecord.model_validate(load_json(file.read_bytes()))
     except ValueError as error:
-        raise ResultsError(f"{file}: damaged: {error}") from error
+        raise ResultsError(f"{file} is damaged; move the directory away") from error
 
 
 def _without_runs(model: ModelSummary) -> ModelSummary:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 _LONGEST = 120
 _TAKEN = {"history", "suite", "summary", "header", "results"}
@@ -24,17 +25,29 @@ def file_names(labels: Iterable[str]) -> dict[str, str]:
     names: dict[str, str] = {}
     used: set[str] = set()
     for label in labels:
-        name = _safe(label)
-        if name.casefold() in used or name != _UNSAFE.sub("-", label) or _is_reserved(name):
-            name = f"{name[:_LONGEST]}-{hashlib.sha256(label.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        name = next(name for name in _candidates(label) if name.casefold() not in used)
         used.add(name.casefold())
         names[label] = name
     return names
 
 
+def _candidates(label: str) -> Iterator[str]:
+    """The plain name, where it says all that the label says, then names with ever more of the label's hash."""
+    name = _safe(label)
+    if name == _UNSAFE.sub("-", label) and not _is_reserved(name):
+        yield name
+    digest = hashlib.sha256(label.encode("utf-8", "surrogatepass")).hexdigest()
+    for length in range(8, len(digest) + 1):
+        yield f"{name}-{digest[:length]}"
+
+
 def _safe(label: str) -> str:
     name = _UNSAFE.sub("-", label)[:_LONGEST].rstrip(". ")
     name = name.encode("utf-8")[:200].decode("utf-8", "ignore")
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:
+        name = name.encode("ascii", "replace").decode("ascii").replace("?", "-")
     return f"-{name[1:]}" if name.startswith(".") else name or "model"
 
 

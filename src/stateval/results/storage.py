@@ -37,6 +37,6 @@ def before_anything_ran(path: Path) -> Iterator[None]:
     """Turns a failure to write inside into one line about the output directory: nothing has been lost yet."""
     try:
         yield
-    except (OSError, ResultsError) as error:
+    except (OSError, ResultsError, ValueError) as error:  # ValueError: a path that cannot be, with a NUL in it
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"results cannot be written to {path}: {reason}; choose another `--output`") from error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from stateval.deadline import is_cancelled
 from stateval.errors import ExtractionError, GradingError, ModelUnavailable, RewardError, StageError
 from stateval.records.grade import GradeResult, PerTurnGrade, RewardOutput
 from stateval.records.protocols import GradeRequest, RewardComposer, RewardContext
@@ -44,6 +46,11 @@ async def grade_rollout(sample: Sample, rollout: Rollout, bindings: Sequence[Gra
             await _grade_metric(binding, sample, rollout, grading)
         except ModelUnavailable:
             raise
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            cancelled = GradingError(f"it cancelled itself: {_told(error)}", cause_type=type(error).__name__)
+            grading.errors[binding.key] = error_record(cancelled, GradingError.category)
         except Exception as error:  # noqa: BLE001 - graders are users' code too
             grading.errors[binding.key] = error_record(error, GradingError.category)
         grading.seconds[binding.key] = time.perf_counter() - started
@@ -56,7 +63,9 @@ async def compose_reward(composer: RewardComposer, context: RewardContext) -> Re
         return await composer.compose(context)
     except (StageError, ModelUnavailable):
         raise
-    except Exception as error:
+    except (Exception, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
         raise RewardError(f"the reward composer raised {_told(error)}", cause_type=type(error).__name__) from error
 
 

@@ -5,18 +5,28 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from types import FrameType
 
 import anyio
 import anyio.abc
 
-from stateval.errors import ExitStatus, ModelUnavailable, ResultsError, RunInterrupted, SetupError, StatevalError
+from stateval.deadline import is_cancelled
+from stateval.errors import (
+    DatasetError,
+    ExitStatus,
+    ModelUnavailable,
+    ResultsError,
+    RunInterrupted,
+    SetupError,
+    StatevalError,
+)
 from stateval.gates import evaluate_gates, overall
-from stateval.loading.calling import USERS_FAILURES
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import Summary
@@ -33,7 +43,7 @@ from stateval.running.events import (
     TurnFinished,
 )
 from stateval.running.plan import ModelPlan, OnError, RunPlan, Script
-from stateval.running.sample_run import SampleRunner
+from stateval.running.sample_run import SampleRunner, without_content
 from stateval.running.summary import is_finished, summarise
 from stateval.stats.table import ObservationTable
 from stateval.threads import in_thread
@@ -92,9 +102,7 @@ async def run_plan(
     the directory, which is only told of where it is `lasting`.
     """
     runner = _Runner(plan, directory, samples, channel, lasting)
-    async with AsyncExitStack() as stack:
-        if handle_signals:
-            await stack.enter_async_context(_stopped_by_signals(runner))
+    with _stopped_by_signals(runner) if handle_signals else nullcontext():
         await runner.run()
     if isinstance(runner.error, ModelUnavailable | SetupError) and not runner.written:
         raise runner.error
@@ -211,31 +219,42 @@ class _Runner:
                 event = TurnFinished(model=model.label, run=run, sample_id=sample.key, turn=turn, turns=turns)
                 loop.call_soon_threadsafe(self._say, lambda: event)
 
-        result = await runner.run(model, sample, run, on_turn)
-        self._keep(model, run, result)
+        result = self._keep(model, run, await runner.run(model, sample, run, on_turn))
         if result.error is not None and self.plan.on_error is OnError.STOP:
             self.stop(f"sample {sample.key} errored and `on_error` is `stop`: {result.error.message}")
 
-    def _keep(self, model: ModelPlan, run: int, result: SampleResult) -> None:
+    def _keep(self, model: ModelPlan, run: int, result: SampleResult) -> SampleResult:
+        """Writes a result and tells of it; one that cannot be written is kept as the error that it is."""
         key = (model.label, run)
         if key not in self.journals:
             self.journals[key] = self.directory.journal(*key)
-        seen = self.journals[key].append(result)
+        try:
+            seen = self.journals[key].append(result)
+        except (ValueError, TypeError, RecursionError) as error:
+            result = without_content(result, error)
+            seen = self.journals[key].append(result)
         self.written[key] += 1
         if self.written[key] == self.samples:
             self.journals.pop(key).close()
         self._say(lambda: _finished_event(model, run, seen, result, self.directory.scrub))
+        return result
 
     def _items(self) -> Iterator[_Item]:
         for model in self.plan.models:
             for run in range(1, self.plan.num_runs + 1):
-                for sample in self.plan.dataset:
+                for number, sample in enumerate(self.plan.dataset):
+                    if number == self.samples:
+                        raise DatasetError("the dataset has more rows than when it was checked; run again")
                     yield model, sample, run
 
     def _table(self, label: str) -> ObservationTable:
         table = ObservationTable(self.plan.metric_keys)
         for observation in self.directory.observations(label):
             table.add(observation)
+        written = sum(count for (written_to, _), count in self.written.items() if written_to == label)
+        if len(table) != written:
+            lost = f"{written} results were written below {self.directory.path} and {len(table)} can be read"
+            self.stop(f"{lost}: something else removed or changed them", ResultsError(lost))
         return table
 
     def _say(self, event: Callable[[], Event]) -> None:
@@ -284,24 +303,32 @@ async def _run_script(script: Script | None, plan: RunPlan) -> None:
                 await script.function(*arguments)
             else:
                 await in_thread(script.function, *arguments)
-        except USERS_FAILURES as error:
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_cancelled()):
+                raise
             told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise SetupError(f"`{script.reference}` raised {told}") from error
 
 
-@asynccontextmanager
-async def _stopped_by_signals(runner: _Runner) -> AsyncIterator[None]:
-    """SIGINT and SIGTERM stop the run; once it is stopped a further SIGINT ends the program at once."""
+@contextmanager
+def _stopped_by_signals(runner: _Runner) -> Iterator[None]:
+    """SIGINT and SIGTERM stop the run; a second one ends the program at once, whatever users' code does meanwhile.
 
-    async def watch() -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for number in signals:
-                name = signal.Signals(number).name
-                runner.stop(f"interrupted by {name}", RunInterrupted(f"interrupted by {name}"))
-                return
+    The handlers are those of the interpreter, not of the event loop: an agent may block the loop.
+    """
+    loop = asyncio.get_running_loop()
+    received: list[int] = []
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
-        await anyio.lowlevel.checkpoint()
+    def handle(number: int, frame: FrameType | None) -> None:
+        if received:
+            os._exit(ExitStatus.INTERRUPTED)
+        received.append(number)
+        reason = f"interrupted by {signal.Signals(number).name}"
+        loop.call_soon_threadsafe(runner.stop, reason, RunInterrupted(reason))
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
         yield
-        tasks.cancel_scope.cancel()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import anyio
 
-from stateval.deadline import stopwatch
+from stateval.deadline import Stopwatch, stopwatch
 from stateval.errors import ModelUnavailable, PermanentModelError, TargetError, TargetTimeout
 from stateval.records.protocols import Needs, RolloutRequest, Snapshots
-from stateval.records.result import SampleError, SampleResult
+from stateval.records.result import ErrorCategory, SampleError, SampleResult
 from stateval.records.rollout import Rollout
 from stateval.records.sample import Sample
 from stateval.records.usage import Timing
@@ -58,16 +58,34 @@ class SampleRunner:
         Raises ModelUnavailable where no sample can run at all.
         """
         with stopwatch() as watch:
-            outcome = await self._roll_out(model, sample, run, on_turn)
-            grading = Grading()
-            if outcome.error is None:
-                grading = await grade_rollout(sample, outcome.rollout, self._plan.graders)
-            timing = Timing(
-                total=watch.seconds,
-                target=outcome.seconds,
-                extraction=grading.extraction_seconds if grading.seconds else None,
-                per_grader=grading.seconds or None,
-            )
+            try:
+                return await self._run(model, sample, run, on_turn, watch)
+            except ModelUnavailable:
+                raise
+            except Exception as error:
+                logger.debug("sample %s", sample.key, exc_info=error)
+                return SampleResult(
+                    sample_id=sample.id,
+                    model_handle=model.model_handle,
+                    timing=Timing(total=watch.seconds, target=0.0),
+                    error=error_record(error, "unknown"),
+                    run=run,
+                    stage_keys=self._keys.keys(model, sample, run),
+                    tags=sample.tags or None,
+                    cluster=sample.cluster,
+                )
+
+    async def _run(self, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn, watch: Stopwatch) -> SampleResult:
+        outcome = await self._roll_out(model, sample, run, on_turn)
+        grading = Grading()
+        if outcome.error is None:
+            grading = await grade_rollout(sample, outcome.rollout, self._plan.graders)
+        timing = Timing(
+            total=watch.seconds,
+            target=outcome.seconds,
+            extraction=grading.extraction_seconds if grading.seconds else None,
+            per_grader=grading.seconds or None,
+        )
         return await self._finish(model, sample, run, outcome, grading, timing)
 
     async def _finish(
@@ -127,6 +145,20 @@ class SampleRunner:
             cleanup=self._plan.cleanup,
             on_turn=on_turn,
         )
+
+
+def without_content(result: SampleResult, error: Exception) -> SampleResult:
+    """The result of a sample that holds something that cannot be written (a number of 5,000 digits, say)."""
+    told = f"{type(error).__name__}: {error}"
+    return SampleResult(
+        **{name: getattr(result, name) for name in ("sample_id", "model_handle", "timing", "run", "tags", "cluster")},
+        stage_keys=result.stage_keys,
+        error=SampleError(
+            category=ErrorCategory.UNKNOWN,
+            exception_type=type(error).__name__,
+            message=f"the result cannot be written: {told[:300]}",
+        ),
+    )
 
 
 def _needs(plan: RunPlan) -> Needs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Coroutine
@@ -9,9 +10,10 @@ from typing import Any, Protocol
 
 import anyio
 
-from stateval.deadline import paused
+from stateval.deadline import is_cancelled, paused
 from stateval.errors import ModelUnavailable, StageError, TargetError
-from stateval.loading.calling import USERS_FAILURES, is_async
+from stateval.loading.calling import described as told
+from stateval.loading.calling import is_async
 from stateval.threads import from_thread, in_thread
 
 logger = logging.getLogger(__name__)
@@ -40,11 +42,13 @@ class OnLoop:
         return await finish(what, await in_thread(guarded, what, function, *arguments))
 
     async def close(self, function: Callable[..., Any]) -> None:
-        with anyio.move_on_after(_SECONDS_TO_CLOSE, shield=True):
+        with anyio.move_on_after(_SECONDS_TO_CLOSE, shield=True) as scope:
             try:
                 await self.call("`close`", function)
             except TargetError as error:
                 logger.warning("%s", error)
+        if scope.cancelled_caught:
+            logger.warning("`close` did not return within %g s", _SECONDS_TO_CLOSE)
 
     async def wait(self, seconds: float) -> None:
         with paused():
@@ -101,9 +105,9 @@ def guarded(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """The function's result; whatever it raises, `sys.exit()` included, becomes a TargetError."""
     try:
         return function(*arguments)
-    except (StageError, ModelUnavailable):
+    except (StageError, ModelUnavailable, _Abandoned):
         raise
-    except USERS_FAILURES as error:
+    except BaseException as error:
         raise failure(what, error) from error
 
 
@@ -113,26 +117,30 @@ async def finish(what: str, value: Any) -> Any:
         return value
     try:
         return await value
-    except (StageError, ModelUnavailable):
+    except (StageError, ModelUnavailable, GeneratorExit):
         raise
-    except USERS_FAILURES as error:
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError) and is_cancelled():
+            raise
         raise failure(what, error) from error
 
 
 def failure(what: str, error: BaseException) -> TargetError:
-    """What to store with a sample whose agent raised."""
-    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return TargetError(f"{what} raised {told}", cause_type=type(error).__name__)
+    """What to store with a sample whose agent raised; the traceback goes to the log, for `--debug`."""
+    logger.debug("%s raised", what, exc_info=error)
+    return TargetError(f"{what} raised {told(error)}", cause_type=type(error).__name__)
 
 
 def described(value: Any) -> str:
-    """What a value is, for a message: `None`, or its type and how it prints, cut short.
+    """What a value is, for a message: plain values as they print, cut short; other objects by their class.
 
-    >>> described(3)
-    'int 3'
+    >>> described(3), described(object())
+    ('int 3', 'an object of class `object`')
     """
     if value is None:
         return "None"
+    if not isinstance(value, str | bytes | int | float | list | tuple | dict | set):
+        return f"an object of class `{type(value).__qualname__}`"
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '...'}"
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
-from stateval.deadline import deadline
+from stateval.deadline import check_deadline, deadline
 from stateval.errors import TargetError, TargetTimeout
 from stateval.loading.calling import is_async
 from stateval.records.chat import messages_from_reply
@@ -19,6 +20,8 @@ from stateval.records.sample import NewConversation, Sample, UserTurn, Wait
 from stateval.records.state import AgentState, Block, Snapshot
 from stateval.records.usage import Usage
 from stateval.targets.callers import Caller, described
+
+logger = logging.getLogger(__name__)
 
 _METHODS = ("send", "state", "new_conversation", "usage", "close")
 
@@ -44,6 +47,7 @@ class Conversation:
         self._agent_id: str | None = None
         self._state: AgentState | None = None
         self._usage: list[dict[str, Any]] | None = None
+        self._finished = False
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
@@ -52,6 +56,9 @@ class Conversation:
             with deadline(seconds):
                 yield
         except TimeoutError as error:
+            if self._finished:
+                logger.warning("sample %s: `close` did not return within the target's time-out", self.sample.key)
+                return
             turns = f"{len(self.trajectory)} of {self._user_turns} turns were finished"
             message = f"the agent took longer than {seconds:g} s; {turns}"
             raise TargetTimeout(message, rollout=self.rollout()) from error
@@ -74,6 +81,8 @@ class Conversation:
                     case Wait():
                         await caller.wait(turn.wait)
             await self._look_at_the_end(agent, caller)
+            check_deadline()
+            self._finished = True
         finally:
             if callable(close := getattr(agent, "close", None)):
                 await caller.close(close)
@@ -150,10 +159,10 @@ def _usage_records(value: Any) -> list[dict[str, Any]] | None:
     try:
         _total(records)
     except ValueError as error:
-        raise TargetError(f"`usage()` returned {described(value)}, which is no valid usage: {error}") from error
+        raise TargetError(f"`usage()` returned {described(value)}, which are no token counts or costs") from error
     return records
 
 
 def _total(records: list[dict[str, Any]] | None) -> Usage | None:
-    usages = [Usage.model_validate(record) for record in records or ()]
+    usages = [usage for record in records or () if (usage := Usage.of_record(record)) is not None]
     return sum(usages[1:], start=usages[0]) if usages else None
