@@ -629,3 +629,14 @@ def test_usage_under_other_names_is_read_and_unknown_usage_is_not_nothing(evalte
     assert results["s1"].usage.total_tokens == 7
     assert results["s2"].usage is None
     assert results["s2"].agent_usage == [{"words": 3}]
+
+
+def test_a_truth_that_is_another_metrics_is_missed_before_anything_runs(evaltester: EvalTester) -> None:
+    turns = ["My city is Rome.", {"user": "What is my city?", "ground_truth": "Rome", "graders": ["answer"]}]
+    graders = {key: {"kind": "tool", "function": "contains"} for key in ("answer", "other")}
+    evaltester.write_suite([{"id": "a", "input": turns}], graders=graders)
+    for command in ("validate", "run"):
+        finished = evaltester.command(command, "suite.yaml")
+        assert finished.status == 2, finished.output
+        assert "samples.jsonl:1" in finished.output
+        assert "metric `other`" in finished.output

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 from stateval.gates import NamedGate
 from stateval.records.encoding import json_text
 from stateval.records.protocols import Dataset, Extractor, Grader, RewardComposer, Snapshots, Target
-from stateval.records.sample import Sample
+from stateval.records.sample import Sample, UserTurn
 
 
 class OnError(StrEnum):
@@ -40,6 +40,9 @@ class GraderBinding:
         changes: dict[str, Any] = {}
         if self.ground_truth_field is not None:
             changes["ground_truth"] = _as_truth(self._named_field(sample))
+        if isinstance(sample.input, list) and any(map(self._is_anothers, sample.input)):
+            turns = [UserTurn(user=turn.user) if self._is_anothers(turn) else turn for turn in sample.input]
+            changes["input"] = turns
         if isinstance(sample.expected, dict) and self.key in sample.expected:
             changes["expected"] = sample.expected[self.key]
         return sample.model_copy(update=changes) if changes else sample
@@ -50,6 +53,10 @@ class GraderBinding:
             return f"metric `{self.key}`: the row has no field `{self.ground_truth_field}` (its `ground_truth_field`)"
         complaint = self.grader.check(self.view(sample))
         return f"metric `{self.key}`: {complaint}" if complaint else None
+
+    def _is_anothers(self, turn: Any) -> TypeGuard[UserTurn]:
+        """Whether this is a user turn that other metrics grade."""
+        return isinstance(turn, UserTurn) and turn.graders is not None and self.key not in turn.graders
 
     def _named_field(self, sample: Sample) -> Any:
         name = self.ground_truth_field or "ground_truth"
