@@ -262,3 +262,10 @@ class TestOneShot:
             assert [sample.input for sample in samples_of(stream)] == ["x"]
         with pytest.raises(UsageError, match="what format is it"):
             open_dataset(io.StringIO(""), base_directory=Path())
+
+
+def test_a_file_that_is_named_twice_has_every_id_twice(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "input": "x"}\n', encoding="utf-8")
+    dataset = open_dataset(["d.jsonl", "d.jsonl"], base_directory=tmp_path)
+    with pytest.raises(DatasetError, match=r"d\.jsonl:1: the id `a` is already that of d\.jsonl:1"):
+        check_dataset(dataset)

@@ -85,11 +85,11 @@ def _same_ids(dataset: PlacedDataset, ids: IdDigests) -> tuple[list[Problem], in
     for entry in dataset.entries() if chosen else ():
         if entry.sample is None or digest_of(entry.sample.key) not in chosen:
             continue
-        earlier = first.setdefault(entry.sample.key, entry.place)
-        if earlier != entry.place:
-            problems.append(_same_id(entry, earlier))
+        if entry.sample.key in first:
+            problems.append(_same_id(entry, first[entry.sample.key]))
             if len(problems) == _MOST_PROBLEMS:
                 break
+        first.setdefault(entry.sample.key, entry.place)
     return problems, too_many - len(problems) if problems else 0
 
 
