@@ -349,6 +349,66 @@ def test_any_reply_but_none_becomes_messages_with_ids(reply: Any) -> None:
             assert message.id
 
 
+def _pieces():
+    yield "a piece"
+
+
+async def _pieces_in_time():
+    yield "a piece"
+
+
+async def _answer():
+    return "an answer"
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (_pieces(), "a generator; join the pieces into a string"),
+        (_pieces_in_time(), "an async generator; join the pieces into a string"),
+        ([_answer()], "a coroutine that nobody waited for"),
+        ({"answer": _answer}, "`_answer` itself; call it"),
+        (pytest, "the type `module`"),
+        (object(), "the type `object`"),
+        ({"role": "assistant", "content": [{"type": "text", "text": _pieces()}]}, "a generator"),
+        (AssistantMessage(content=[object()]), "the type `object`"),
+        ({"message_type": "tool_return_message", "tool_return": object()}, "the type `object`"),
+    ],
+)
+def test_a_reply_that_is_no_data_is_refused_rather_than_graded_by_its_repr(reply: Any, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        messages_from_reply(reply)
+
+
+def _nested(levels: int) -> Any:
+    value: Any = "deep down"
+    for number in range(levels):
+        value = [value] if number % 2 else {"in": value}
+    return value
+
+
+def test_nesting_has_a_limit() -> None:
+    assert plain(_nested(200)) == _nested(200)
+    itself: list[Any] = []
+    itself.append(itself)
+    for value in (_nested(201), _nested(900), _nested(100_000), itself):
+        with pytest.raises(ValueError, match="nested too deeply"):
+            plain(value)
+    with pytest.raises(ValueError, match="nested too deeply"):
+        dump_json(_nested(900))
+    with pytest.raises(ValidationError, match="nested too deeply"):
+        GradeResult(score=1, metadata={"itself": itself})
+
+
+def test_a_number_too_long_to_be_written_becomes_a_text_that_says_so() -> None:
+    assert plain({"n": 10**5000, 10**5000: -(10**4000)}) == {
+        "n": "a whole number of 5,001 digits",
+        "a whole number of 5,001 digits": "a whole number of 4,001 digits",
+    }
+    assert load_json(dump_json([10**3999])) == [10**3999]
+    assert json_text(10**5000) == "a whole number of 5,001 digits"
+
+
 def test_marks_check_signatures_and_change_nothing() -> None:
     def judge(sample: Any, submission: str) -> float:
         return 1.0

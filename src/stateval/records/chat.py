@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
-from stateval.records.encoding import json_text
+from stateval.records.encoding import json_text, plain
 from stateval.records.message import (
     AssistantMessage,
     Message,
@@ -28,18 +29,22 @@ def messages_from_reply(reply: Any, *, first_number: int = 0, date: datetime | N
     """The messages that an agent's reply stands for.
 
     A string is one assistant message. Records are taken as they are; dicts with a `role` are read as OpenAI chat
-    messages, dicts with a `message_type` as Letta's; a list may mix these. Any other value is one assistant message
-    that holds its JSON text. Messages without an id get `message-<number>`, counted from `first_number`, so that
-    equal conversations have equal ids.
+    messages, dicts with a `message_type` as Letta's; a list may mix these. Any other value that has a meaning in JSON
+    is one assistant message that holds its JSON text. Messages without an id get `message-<number>`, counted from
+    `first_number`, so that equal conversations have equal ids.
 
-    Raises ValueError where there is no reply (None) or a message has the wrong shape.
+    Raises ValueError where there is no reply (None), a message has the wrong shape, or something in it is neither data
+    nor text (a generator, a coroutine, a function, an object of the agent's).
     """
     if reply is None:
         raise ValueError("the agent returned None; return a string, a message or a list of messages (empty: silence)")
     named: list[MessageRecord] = []
     for message in _messages(reply):
-        missing = {"id": message.id or f"message-{first_number + len(named)}", "date": message.date or date}
-        named.append(message.model_copy(update=missing))
+        missing: dict[str, Any] = {
+            "id": message.id or f"message-{first_number + len(named)}",
+            "date": message.date or date,
+        }
+        named.append(message.model_copy(update=missing | _checked_parts(message)))
     return named
 
 
@@ -54,7 +59,36 @@ def _messages(reply: Any) -> Iterator[MessageRecord]:
     elif _is_message(reply):
         yield from _from_mapping(_mapping(reply))
     else:
-        yield AssistantMessage(content=json_text(reply))
+        yield AssistantMessage(content=json_text(reply, unknown=_refuse))
+
+
+def _checked_parts(message: MessageRecord) -> dict[str, Any]:
+    """The fields that may hold anything, as JSON has them."""
+    found = ((name, getattr(message, name, None)) for name in ("content", "tool_return"))
+    return {
+        name: plain(value, unknown=_refuse) for name, value in found if value is not None and not isinstance(value, str)
+    }
+
+
+def _refuse(value: Any) -> NoReturn:
+    """Raises ValueError: the text of such a value is an address in memory, which must not be graded as an answer."""
+    kind = type(value).__name__
+    if inspect.isgenerator(value) or inspect.isasyncgen(value):
+        raise ValueError(
+            f"the agent returned a {kind.replace('_', ' ')}; join the pieces into a string and return that"
+        )
+    if inspect.isawaitable(value):
+        if inspect.iscoroutine(value):
+            value.close()
+        raise ValueError(f"the agent returned a {kind} that nobody waited for; `await` it and return what it gives")
+    if inspect.isroutine(value) or isinstance(value, type):
+        raise ValueError(
+            f"the agent returned `{getattr(value, '__name__', kind)}` itself; call it and return the result"
+        )
+    raise ValueError(
+        f"the agent returned an object of the type `{kind}`, which is neither text nor data; "
+        "return a string, a message or a list of messages"
+    )
 
 
 def _is_message(value: Any) -> bool:
@@ -114,11 +148,11 @@ def _call(call: Any) -> ToolCall:
     fields = _mapping(call)
     function = _mapping(fields.get("function") or fields)
     if not isinstance(function.get("name"), str):
-        raise ValueError(f"a tool call has no name: {json_text(dict(fields))}")
+        raise ValueError(f"a tool call has no name: {json_text(dict(fields), unknown=_refuse)}")
     arguments = function.get("arguments")
     return ToolCall(
         name=function["name"],
-        arguments="{}" if arguments is None else json_text(arguments),
+        arguments="{}" if arguments is None else json_text(arguments, unknown=_refuse),
         tool_call_id=str(fields.get("id") or fields.get("tool_call_id") or ""),
     )
 
@@ -127,5 +161,8 @@ def _content(content: Any) -> str | list[Any] | None:
     if content is None or isinstance(content, str):
         return content
     if isinstance(content, Sequence) and not isinstance(content, bytes | bytearray):
-        return [part if isinstance(part, str) else dict(_mapping(part)) or json_text(part) for part in content]
-    return json_text(content)
+        return [
+            part if isinstance(part, str) else dict(_mapping(part)) or json_text(part, unknown=_refuse)
+            for part in content
+        ]
+    return json_text(content, unknown=_refuse)

@@ -11,16 +11,23 @@ import dataclasses
 import json
 import math
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from contextlib import suppress
 from datetime import date, datetime, time
+from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import orjson
 import pydantic_core
 
+DEEPEST = 200
+"""How many dicts and lists may stand in one another in whatever is kept."""
+
+TOO_DEEP = f"is nested too deeply (more than {DEEPEST} levels)"
+_TOO_LONG = 10**4000
 _MIGHT_BE_INFINITE = re.compile(r"\d[eE]\+?\d{3}")
 _MIGHT_BE_INFINITE_BYTES = re.compile(_MIGHT_BE_INFINITE.pattern.encode())
 
@@ -53,52 +60,86 @@ def load_json(text: bytes | str) -> Any:
     return json.loads(decoded, parse_constant=_refuse_constant, parse_float=_finite)
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, *, unknown: Callable[[Any], Any] = str) -> Any:
     """The value as dicts, lists, strings, finite numbers, booleans and None.
 
     Bytes become their text (base64 where they are no UTF-8), non-finite numbers the strings "nan", "inf" and "-inf",
-    dataclasses and pydantic models dicts, and whatever else there is its `str`.
+    dataclasses and pydantic models dicts, integers of more than 4,000 digits a text that says how many they have, and
+    whatever else there is what `unknown` makes of it. Raises ValueError beyond 200 levels of nesting, as a value has
+    that holds itself.
     """
+    try:
+        return _plain(value, unknown, DEEPEST)
+    except RecursionError:
+        raise ValueError(TOO_DEEP) from None
+
+
+def is_too_deep(value: dict[Any, Any] | list[Any] | tuple[Any, ...], levels: int = DEEPEST) -> bool:
+    """Whether dicts and lists stand in one another beyond so many levels, as JSON can be read but not be kept."""
+    if levels == 0:
+        return True
+    for item in value.values() if isinstance(value, dict) else value:
+        if isinstance(item, dict | list | tuple) and is_too_deep(item, levels - 1):
+            return True
+    return False
+
+
+def json_text(value: Any, *, unknown: Callable[[Any], Any] = str) -> str:
+    """A value as people write it in a cell: text as it is, everything else as compact JSON, `unknown` as in `plain`.
+
+    >>> json_text("007"), json_text(4), json_text(True), json_text({"a": [1]})
+    ('007', '4', 'true', '{"a":[1]}')
+    """
+    simple = plain(value, unknown=unknown)
+    return simple if isinstance(simple, str) else dump_json(simple).decode("utf-8")
+
+
+def _plain(value: Any, unknown: Callable[[Any], Any], levels: int) -> Any:
+    if levels < 0:
+        raise ValueError(TOO_DEEP)
     match value:
-        case None | bool() | int() if not isinstance(value, Enum):
+        case None | bool():
             return value
+        case int() if not isinstance(value, Enum):
+            return value if abs(value) < _TOO_LONG else f"a whole number of {int(math.log10(abs(value))) + 1:,} digits"
         case Enum():
-            return plain(value.value)
+            return _plain(value.value, unknown, levels - 1)
         case str():
             return str(value)
         case float():
             return float(value) if math.isfinite(value) else str(float(value))
         case Mapping():
-            return {key if isinstance(key, str) else _text_of_key(key): plain(item) for key, item in value.items()}
+            return {
+                key if isinstance(key, str) else _text_of_key(key, unknown): _plain(item, unknown, levels - 1)
+                for key, item in value.items()
+            }
         case list() | tuple() | Set():
-            return [plain(item) for item in value]
+            return [_plain(item, unknown, levels - 1) for item in value]
         case bytes() | bytearray():
             return _text_of_bytes(bytes(value))
         case datetime() | date() | time():
             return value.isoformat()
-        case PurePath():
+        case PurePath() | Decimal() | UUID():
             return str(value)
-    if hasattr(value, "model_dump"):
-        return plain(value.model_dump())
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if hasattr(value, "item") and callable(value.item):
-        return plain(value.item()) if getattr(value, "shape", None) in ((), None) else plain(value.tolist())
-    return str(value)
+    return _plain_object(value, unknown, levels)
 
 
-def json_text(value: Any) -> str:
-    """A value as people write it in a cell: text as it is, everything else as compact JSON.
+def _plain_object(value: Any, unknown: Callable[[Any], Any], levels: int) -> Any:
+    if not isinstance(value, type):
+        if hasattr(value, "model_dump"):
+            return _plain(value.model_dump(), unknown, levels - 1)
+        if dataclasses.is_dataclass(value):
+            fields = dataclasses.fields(value)
+            return {field.name: _plain(getattr(value, field.name), unknown, levels - 1) for field in fields}
+        if hasattr(value, "item") and callable(value.item):
+            is_number = getattr(value, "shape", None) in ((), None)
+            return _plain(value.item() if is_number else value.tolist(), unknown, levels - 1)
+    return unknown(value)
 
-    >>> json_text("007"), json_text(4), json_text(True), json_text({"a": [1]})
-    ('007', '4', 'true', '{"a":[1]}')
-    """
-    simple = plain(value)
-    return simple if isinstance(simple, str) else dump_json(simple).decode("utf-8")
 
-
-def _text_of_key(key: Any) -> str:
-    return json_text(key) if key is None or isinstance(key, bool | int | float) else str(plain(key))
+def _text_of_key(key: Any, unknown: Callable[[Any], Any]) -> str:
+    is_simple = key is None or isinstance(key, bool | int | float)
+    return json_text(key) if is_simple else str(plain(key, unknown=unknown))
 
 
 def _text_of_bytes(value: bytes) -> str:
