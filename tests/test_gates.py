@@ -178,7 +178,22 @@ def test_an_unknown_metric_is_an_error_at_the_end_too() -> None:
         pytest.param(simple("accuracy", "eq", 66.7), "2 of 3 is not 66.7", id="fault-55-percentage"),
         pytest.param(simple("pass_rate", "eq", 0.667), "2 of 3 is not 66.7", id="fault-55-rate"),
         (simple("accuracy", "gte", 0.8), "percentage"),
-        (simple("avg_score", "gte", 80), "between 0 and 1"),
+        (simple("avg_score", "gte", 80), "can never pass: `avg_score` lies between 0 and 1"),
+        (simple("avg_score", "gte", 0), "`avg_score gte 0` can never fail"),
+        (simple("min", "gt", 1), "can never pass"),
+        (simple("max", "lte", 1), "can never fail"),
+        (simple("median", "lt", 0), "can never pass"),
+        (simple("median", "lt", 1.5), "can never fail"),
+        (simple("avg_score", "eq", 2), "can never pass"),
+        (simple("accuracy", "gte", 120), "between 0 and 100"),
+        (simple("accuracy", "gte", 50, pass_threshold=0), "no observation can ever fail"),
+        (simple("pass_rate", "gte", 0.5, pass_op="lt", pass_threshold=0), "no observation can ever pass"),
+        (simple(metric_key="cost", op="lt", value=0), "can never pass: `avg_score` is never below 0"),
+        (simple(metric_key="cost", op="gte", value=0), "can never fail"),
+        (simple("pass_rate", metric_key="tokens", pass_op="lte", pass_threshold=500), None),
+        (simple("avg_score", "lte", 0), None),
+        (simple("avg_score", "gt", 0), None),
+        (simple("avg_score", "eq", 1), None),
         (simple(metric_key="latency", value=0.1), "grader of that name"),
         (simple(metric_key="tokens", op="lt", value=500), None),
         (simple("accuracy", "gte", 80), None),
@@ -283,7 +298,7 @@ def test_excluded_errors_leave_the_denominator_and_are_named() -> None:
 def test_without_a_scored_sample_nothing_passes(on_error: str, op: str) -> None:
     value = 0 if op == "gte" else 1
     verdict = decide(simple(op=op, value=value), scored(None, None), on_error=on_error)
-    assert (verdict.outcome, verdict.reason) == (INCONCLUSIVE, "no observation has a value of quality")
+    assert (verdict.outcome, verdict.reason) == (INCONCLUSIVE, "0 of 2 observations have a value of quality")
     assert decide(simple(value=0), scored(), on_error=on_error).outcome is INCONCLUSIVE
     assert decide(simple(value=0), on_error=on_error).reason == "no model was run"
 
@@ -343,9 +358,14 @@ def test_an_unknown_resource_makes_the_gate_inconclusive(metric: str) -> None:
     )
 
 
-def test_an_unknown_price_is_not_an_error_that_can_be_excluded() -> None:
+@pytest.mark.parametrize("on_error", ["fail", "exclude"])
+def test_an_unknown_price_is_not_an_error_that_can_be_excluded(on_error: str) -> None:
     table = table_of({"scores": {}, "usage": Usage(prompt_tokens=1)}, {"scores": {}, "usage": Usage(cost=0)})
-    assert decide(simple(metric_key="cost", op="lt"), table, on_error="exclude").outcome is INCONCLUSIVE
+    verdict = decide(simple(metric_key="cost", op="lt"), table, on_error=on_error)
+    assert (verdict.outcome, verdict.n_errored, verdict.counted) == (INCONCLUSIVE, 0, None)
+    failed = {"scores": {}, "error": ErrorCategory.TARGET}
+    verdict = decide(simple(metric_key="cost", op="lt"), table_of(failed, failed), on_error=on_error)
+    assert (verdict.outcome, verdict.n_errored) == (INCONCLUSIVE, 2)
 
 
 def test_where_restricts_the_samples_and_errors_outside_do_not_count() -> None:

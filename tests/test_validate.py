@@ -18,6 +18,7 @@ from stateval.graders import BUILTIN as GRADERS
 from stateval.loading.registry import Registry
 from stateval.suite.json_schema import schema_text, shipped_schema, suite_schema
 from stateval.suite.new import FILES, write_new_suite
+from stateval.suite.overrides import parse_set
 from stateval.suite.report import SuiteReport, examine
 from stateval.suite.spec import SuiteSpec
 from tests.support.evaltester import EvalTester
@@ -98,6 +99,7 @@ ADVICE = [
         GOOD_ROWS,
         "2 of 3 is not 66.7",
     ),
+    ({"gate": {"metric_key": "quality", "op": "gte", "value": 0}}, GOOD_ROWS, "`avg_score gte 0` can never fail"),
     ({"generation": {"temperature": 0}}, GOOD_ROWS, "`generation` changes nothing"),
 ]
 
@@ -121,6 +123,46 @@ def test_a_tag_that_no_row_has_is_a_warning(evaltester):
     assert ["nosuch" in warning for warning in report.warnings] == [True]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (["corection"], ["tag `corection` of its `where` (did you mean `correction`?); so it can never be decided"]),
+        (["safety", "correction"], ["no row has the tag `safety` of its `where` (there are `correction`)"]),
+        (["correction"], []),
+    ],
+)
+def test_a_tag_of_a_gate_that_no_row_has_is_a_warning(evaltester, wanted, said):
+    gate = {"name": "wins", "metric_key": "quality", "op": "gte", "value": 0.5, "where": {"tags": wanted}}
+    rows = [row | {"tags": ["correction"]} for row in GOOD_ROWS]
+    report = report_on(evaltester, rows, **BEST | {"gate": [gate]})
+    assert len(report.warnings) == len(said)
+    for warning, words in zip(report.warnings, said, strict=True):
+        assert warning.startswith("gate `wins`: ")
+        assert words in warning
+
+
+@pytest.mark.parametrize("in_a_file", [False, True])
+@pytest.mark.parametrize("extractor", ["memory_block", "memory_diff"])
+@pytest.mark.parametrize(("label", "advised"), [("herd", True), ("heard", False)])
+def test_a_block_that_the_agent_does_not_have_is_a_warning(evaltester, in_a_file, extractor, label, advised):
+    agent = {"system": "Help.", "blocks": {"heard": ""}}
+    evaltester.write("agent.json", json.dumps(agent))
+    written = {"agent_file": "agent.json"} if in_a_file else {"agent": agent}
+    target = {"kind": "local_agent", "model_handles": ["mine", "yours"], "base_url": "http://localhost:1"} | written
+    grader = TOOL | {"extractor": extractor, "extractor_config": {"block_label": label}}
+    report = report_on(evaltester, GOOD_ROWS, **BEST | {"target": target, "graders": {"quality": grader}})
+    assert report.problems == []
+    complaint = "metric `quality`: the agent has no memory block `herd` (did you mean `heard`?)"
+    assert report.warnings == ([complaint] if advised else [])
+
+
+@pytest.mark.parametrize("field", ["max_concurrent", "target.timeout"])
+def test_what_is_wrong_on_the_command_line_is_named_once(evaltester, field):
+    report = examine(evaltester.write_suite(GOOD_ROWS, **BEST), [parse_set(f"{field}=0")])
+    (problem,) = report.problems
+    assert str(problem).startswith(f"--set {field}: must be ")
+
+
 def test_secrets_do_not_reach_the_screen(evaltester, monkeypatch):
     monkeypatch.setenv("STATEVAL_TEST_API_KEY", "hunter2-hunter2")
     report = report_on(evaltester, num_runs="${STATEVAL_TEST_API_KEY}")
@@ -140,7 +182,7 @@ def test_secrets_do_not_reach_the_screen(evaltester, monkeypatch):
 def test_a_key_that_is_not_set_is_a_warning(evaltester, monkeypatch, target, key, count):
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    agent = {"kind": "local_agent", "agent": {"system": "Help."}}
+    agent = {"kind": "local_agent", "agent": {"system": "Help.", "blocks": {"heard": ""}}}
     report = report_on(evaltester, GOOD_ROWS, **BEST | {"target": agent | target})
     assert report.problems == []
     assert ["needs a key: set `OPENAI_API_KEY`" in warning for warning in report.warnings] == [True] * count

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from stateval.gates.spec import Aggregation, Gate, LogicalGate, NamedGate, SimpleGate, WeightedAverageGate, metric_names
-from stateval.stats.comparison import Operator
+from stateval.stats.comparison import Operator, holds
 from stateval.stats.table import RESOURCES, REWARD
 
 
@@ -30,7 +31,8 @@ def check_gates(gates: Sequence[NamedGate], metric_keys: Sequence[str], *, has_r
 
 
 def gate_warnings(gate: Gate | NamedGate, metric_keys: Sequence[str] = ()) -> list[str]:
-    """What is probably not meant: `eq` on rates, percentages and fractions mixed up, a grader that hides a metric.
+    """What is probably not meant: `eq` on rates, percentages and fractions mixed up, thresholds that decide nothing,
+    a grader that hides a metric.
 
     Args:
         metric_keys: the graders' keys, so that a grader named like a built-in metric is noticed.
@@ -43,7 +45,12 @@ def gate_warnings(gate: Gate | NamedGate, metric_keys: Sequence[str] = ()) -> li
     warnings = [
         warning
         for condition in _conditions(gate)
-        for warning in (_exact_rate(condition), _out_of_range(condition, metric_keys))
+        for warning in (
+            _exact_rate(condition),
+            _misread_percentage(condition),
+            _foregone(condition, metric_keys),
+            _passes_foregone(condition, metric_keys),
+        )
         if warning
     ]
     return [*hidden, *warnings]
@@ -79,12 +86,41 @@ def _exact_rate(condition: SimpleGate | WeightedAverageGate) -> str | None:
     )
 
 
-def _out_of_range(condition: SimpleGate | WeightedAverageGate, metric_keys: Sequence[str]) -> str | None:
-    if condition.aggregation is Aggregation.ACCURACY:
-        if 0 < condition.value <= 1:
-            return f"`accuracy` is a percentage, so {condition.value:g} means {condition.value:g} %; or use `pass_rate`"
-        return f"`accuracy` lies between 0 and 100, not at {condition.value:g}" if condition.value > 100 else None
-    resources = any(name in RESOURCES and name not in metric_keys for name in metric_names(condition))
-    if condition.value > 1 and (condition.aggregation.counts_passes or not resources):
-        return f"`{condition.aggregation}` lies between 0 and 1, not at {condition.value:g}"
+def _misread_percentage(condition: SimpleGate | WeightedAverageGate) -> str | None:
+    if condition.aggregation is Aggregation.ACCURACY and 0 < condition.value <= 1:
+        return f"`accuracy` is a percentage, so {condition.value:g} means {condition.value:g} %; or use `pass_rate`"
     return None
+
+
+def _foregone(condition: SimpleGate | WeightedAverageGate, metric_keys: Sequence[str]) -> str | None:
+    """What every possible value of the metric decides alike."""
+    resources = any(name in RESOURCES and name not in metric_keys for name in metric_names(condition))
+    greatest = math.inf if resources else 1.0
+    if condition.aggregation.counts_passes:
+        greatest = 100.0 if condition.aggregation is Aggregation.ACCURACY else 1.0
+    never = _never(condition.op, condition.value, greatest)
+    if never is None:
+        return None
+    lies = "is never below 0" if math.isinf(greatest) else f"lies between 0 and {greatest:g}"
+    said = f"`{condition.aggregation} {condition.op} {condition.value:g}`"
+    return f"{said} can never {never}: `{condition.aggregation}` {lies}"
+
+
+def _passes_foregone(condition: SimpleGate | WeightedAverageGate, metric_keys: Sequence[str]) -> str | None:
+    """The same of the rule by which a single observation passes."""
+    resources = any(name in RESOURCES and name not in metric_keys for name in metric_names(condition))
+    if condition.pass_threshold is None or not condition.aggregation.counts_passes:
+        return None
+    rule = condition.pass_op if isinstance(condition, SimpleGate) else Operator.GTE
+    never = _never(rule, condition.pass_threshold, math.inf if resources else 1.0)
+    if never is None:
+        return None
+    return f"with `pass_threshold: {condition.pass_threshold:g}` (`{rule}`) no observation can ever {never}"
+
+
+def _never(op: Operator, threshold: float, greatest: float) -> str | None:
+    """What a number from 0 to `greatest` can never do beside this threshold: "pass", "fail", or neither (None)."""
+    least_holds, greatest_holds = holds(0.0, op, threshold), holds(greatest, op, threshold)
+    if op is Operator.EQ:
+        return None if least_holds or greatest_holds or 0 < threshold < greatest else "pass"
+    return {(True, True): "fail", (False, False): "pass"}.get((least_holds, greatest_holds))

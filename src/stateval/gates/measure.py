@@ -55,7 +55,8 @@ class Errored:
 class Measurement:
     """A metric's number over `n` observations of `n_samples` samples, or the reason why there is none.
 
-    `n_errored` have no value; `counted` says as what they were counted.
+    `n_errored` have no value because of an error, or no grade; a resource that is merely not known is no error.
+    `counted` says as what they were counted.
     """
 
     value: float | None
@@ -75,7 +76,7 @@ def measure(
     errors are left out and it belongs to one.
     """
     values = selection.values(metric)
-    n_errored = len(selection) - len(values)
+    n_errored = _n_errored(selection, metric, values)
     reason = _why_unknown(selection, metric, values, errored)
     value = None
     if reason is None:
@@ -91,6 +92,12 @@ def measure(
     )
 
 
+def _n_errored(selection: Selection, metric: str, values: Sequence[float]) -> int:
+    if selection.table.is_resource(metric) and len(values) < len(selection):
+        return sum(cell.value is None and cell.error is not None for cell in selection.cells(metric))
+    return len(selection) - len(values)
+
+
 def _why_unknown(selection: Selection, metric: str, values: Sequence[float], errored: Errored) -> str | None:
     if not len(selection):
         return "no sample has the tags of `where`" if len(selection.table) else "no sample was run"
@@ -100,7 +107,7 @@ def _why_unknown(selection: Selection, metric: str, values: Sequence[float], err
         )
         if unknown:
             return f"{metric} is not known for {unknown} of {len(selection)} observations"
-    return None if values else f"no observation has a value of {metric}"
+    return None if values else f"0 of {len(selection)} observations have a value of {metric}"
 
 
 def _aggregated(

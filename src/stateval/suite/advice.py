@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
 
 from stateval import graders
 from stateval.gates import gate_warnings, parse_gates
@@ -13,6 +15,7 @@ from stateval.suite.load import LoadedSuite
 from stateval.suite.spec import LocalAgentTargetSpec, SuiteSpec
 
 _WHOLE_REPLIES = ("last_assistant", "first_assistant", "all_assistant", "last_turn")
+_OF_BLOCKS = ("memory_block", "memory_diff")
 
 
 class Survey:
@@ -29,10 +32,12 @@ class Survey:
         self._risky: dict[str, tuple[int, str, str]] = {}
         self.samples = 0
         self.longest = 0
+        self.tags: set[str] = set()
 
     def look(self, sample: Sample) -> None:
         """Counts this sample; it never complains."""
         self.samples += 1
+        self.tags.update(sample.tags)
         if not isinstance(sample.input, SimulatedInput):
             self.longest = max(self.longest, len(sample.user_turns))
         for binding in self._bindings:
@@ -71,6 +76,55 @@ def advice(loaded: LoadedSuite, survey: Survey) -> list[str]:
         *([] if gates else ["there is no gate: the run reports and always passes"]),
         *([] if spec.split else ["there is no hold-out: tune on one part of the rows, report the other (`split`)"]),
     ]
+
+
+def warnings(loaded: LoadedSuite, survey: Survey) -> list[str]:
+    """What the suite asks for in vain: tags that no row has, blocks that no agent has."""
+    return [*_missing_tags(loaded.spec, survey), *_missing_blocks(loaded)]
+
+
+def _missing_tags(spec: SuiteSpec, survey: Survey) -> Iterator[str]:
+    for gate in parse_gates(spec.gate):
+        tags = gate.where.tags if gate.where else []
+        missing = [tag for tag in tags if tag not in survey.tags]
+        name = f" `{gate.name}`" if gate.name else ""
+        never = "; so it can never be decided" if missing == tags else ""
+        for tag in missing:
+            nearest = _nearest(tag, sorted(survey.tags), "no row has any")
+            yield f"gate{name}: no row has the tag `{tag}` of its `where` ({nearest}){never}"
+
+
+def _missing_blocks(loaded: LoadedSuite) -> Iterator[str]:
+    wanted = {
+        key: str(label)
+        for key, grader in loaded.spec.all_graders.items()
+        if grader.extractor in _OF_BLOCKS and (label := (grader.extractor_config or {}).get("block_label")) is not None
+    }
+    for target in loaded.spec.all_targets:
+        if not isinstance(target, LocalAgentTargetSpec):
+            continue
+        labels = _labels(target, loaded)
+        name = f" of the target `{target.name}`" if target.name else ""
+        for key, label in wanted.items():
+            if label not in labels:
+                nearest = _nearest(label, labels, "it has none")
+                yield f"metric `{key}`: the agent{name} has no memory block `{label}` ({nearest})"
+
+
+def _labels(target: LocalAgentTargetSpec, loaded: LoadedSuite) -> list[str]:
+    if target.agent is not None:
+        return list(target.agent.blocks)
+    from stateval.targets.agent_file import read_agent_file
+
+    path = loaded.directory / Path(target.agent_file or "").expanduser()
+    return list(read_agent_file(path, allow_tools=target.allow_tools).definition.blocks)
+
+
+def _nearest(word: str, known: Sequence[str], none: str) -> str:
+    close = get_close_matches(word, known, n=1)
+    if close:
+        return f"did you mean `{close[0]}`?"
+    return f"there are {', '.join(f'`{name}`' for name in known)}" if known else none
 
 
 def _unused(spec: SuiteSpec) -> Iterator[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stateval.errors import InputError, UsageError
 from stateval.records.source import Problem
 from stateval.redaction import Redaction, secrets_of_environment
-from stateval.suite.advice import Survey, advice
+from stateval.suite.advice import Survey, advice, warnings
 from stateval.suite.build import Built, build, check_rows
 from stateval.suite.load import LoadedSuite, load_suite
 from stateval.suite.overrides import Override
@@ -56,15 +56,16 @@ def examine(path: Path, overrides: Sequence[Override] = ()) -> SuiteReport:
     try:
         loaded = load_suite(path, overrides)
     except InputError as error:
-        report.problems = list(error.problems)
+        report.problems = [_named_once(problem) for problem in error.problems]
         return report
     built = build(loaded)
     survey = Survey(built.bindings, loaded.spec)
     report.notes = list(loaded.notes)
     report.warnings = [str(problem) for problem in built.missing]
-    report.problems = list(built.problems)
+    report.problems = [_named_once(problem) for problem in built.problems]
     _examine_rows(loaded, built, survey, report)
     if not report.problems:
+        report.warnings += warnings(loaded, survey)
         report.summary = _summary(path, loaded, survey)
         report.advice = advice(loaded, survey)
     return report
@@ -82,6 +83,13 @@ def _examine_rows(loaded: LoadedSuite, built: Built, survey: Survey, report: Sui
         report.problems.append(Problem(str(error), loaded.sources.of("dataset")))
     else:
         report.warnings += map(str, checked.warnings)
+
+
+def _named_once(problem: Problem) -> Problem:
+    """`--set max_concurrent` is a place that names its field already."""
+    source = problem.source
+    named = source.path is not None and source.path == f"--set {source.field}"
+    return replace(problem, source=replace(source, field=None)) if named else problem
 
 
 def _summary(path: Path, loaded: LoadedSuite, survey: Survey) -> str:
