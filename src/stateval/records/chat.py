@@ -74,9 +74,8 @@ def _refuse(value: Any) -> NoReturn:
     """Raises ValueError: the text of such a value is an address in memory, which must not be graded as an answer."""
     kind = type(value).__name__
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
-        raise ValueError(
-            f"the agent returned a {kind.replace('_', ' ')}; join the pieces into a string and return that"
-        )
+        named = "a generator" if inspect.isgenerator(value) else "an async generator"
+        raise ValueError(f"the agent returned {named}; join the pieces into a string and return that")
     if inspect.isawaitable(value):
         if inspect.iscoroutine(value):
             value.close()
