@@ -430,3 +430,35 @@ def marked(trajectory: Any, config: Any) -> str:
 
 def test_a_marked_function_of_this_process_works() -> None:
     assert text(make_extractor(marked), THREE) == "marked"
+
+
+def test_what_a_users_extractor_changes_is_changed_for_itself_alone() -> None:
+    def vandal(trajectory: Any, config: Any, agent_state: Any, context: Any) -> str:
+        trajectory[0][0].content.clear()
+        trajectory[0].clear()
+        trajectory.clear()
+        agent_state.blocks.clear()
+        context["in"].append(vandal)
+        return "said"
+
+    rollout = said([["parts"]]).model_copy(update={"agent_state": AgentState.of({"a": "A"}), "context": {"in": []}})
+    before = rollout.model_copy(deep=True)
+    assert text(make_extractor(vandal), rollout) == "said"
+    assert rollout == before
+
+
+@pytest.mark.parametrize("metadata", [{"odd": {1: Rollout}}, {"deep": None}])
+def test_the_metadata_of_an_extraction_becomes_data(metadata: dict[str, Any]) -> None:
+    metadata["deep"] = [metadata] if "deep" in metadata else None
+    maker = make_extractor(lambda trajectory, config: Extraction("x", metadata))
+    if metadata["deep"]:
+        with pytest.raises(ExtractionError, match="nested too deeply"):
+            took(maker, THREE)
+    else:
+        assert took(maker, THREE).metadata == {"odd": {"1": str(Rollout)}, "deep": None}
+
+
+@pytest.mark.parametrize("extraction", [Extraction(5), Extraction("x", [])])  # type: ignore[arg-type]
+def test_an_extraction_of_something_else_is_an_error(extraction: Extraction) -> None:
+    with pytest.raises(ExtractionError, match="returned"):
+        took(make_extractor(lambda trajectory, config: extraction), THREE)

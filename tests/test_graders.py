@@ -578,3 +578,51 @@ def test_every_built_in_is_described_and_has_a_maker() -> None:
 def test_fingerprints_tell_settings_apart() -> None:
     one, same, other = graders.contains(), graders.contains(whole=False), graders.contains(whole=True)
     assert one.fingerprint == same.fingerprint != other.fingerprint
+
+
+class Unpicklable:
+    """What a row in memory may hold and nobody can copy."""
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        raise RuntimeError("no copies")
+
+
+def test_what_a_users_grader_changes_is_changed_for_itself_alone() -> None:
+    held = Unpicklable()
+    sample = Sample(id=1, input=["a", "b"], expected={"keep": [1]}, metadata={"keep": ["me"], "held": held})
+
+    def vandal(sample: Any, submission: str) -> float:
+        assert isinstance(sample.metadata["held"], Unpicklable)
+        sample.metadata["keep"].clear()
+        sample.input.clear()
+        sample.expected["new"] = object()
+        return 1.0
+
+    for metadata in (sample.metadata, {"keep": ["me"]}):
+        own = sample.model_copy(update={"metadata": metadata})
+        anyio.run(make_tool_grader(vandal_of(vandal)).grade, GradeRequest(own, "x", Rollout()))
+        assert own.metadata is not None
+        assert (own.metadata["keep"], own.input, own.expected) == (["me"], ["a", "b"], {"keep": [1]})
+
+
+def vandal_of(function: Any) -> Any:
+    def vandal(sample: Any, submission: str) -> float:
+        sample.metadata.setdefault("held", Unpicklable())
+        return float(function(sample, submission))
+
+    return vandal
+
+
+def test_a_grade_that_was_spoilt_after_it_was_made_is_an_error_or_mended() -> None:
+    def spoilt(sample: Any, submission: str) -> GradeResult:
+        grade = GradeResult(score=1)
+        grade.metadata["odd"] = {1: Rollout}
+        return grade
+
+    def unchecked(sample: Any, submission: str) -> GradeResult:
+        return GradeResult.model_construct(score=7, rationale=5, metadata=[])
+
+    result = anyio.run(make_tool_grader(spoilt).grade, request("x"))
+    assert result.metadata == {"odd": {"1": str(Rollout)}}
+    with pytest.raises(GradingError, match="less than or equal to 1"):
+        anyio.run(make_tool_grader(unchecked).grade, request("x"))

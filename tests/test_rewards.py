@@ -89,3 +89,16 @@ def test_an_exception_keeps_its_type(asynchronous: bool) -> None:
 def test_another_signature_is_refused() -> None:
     with pytest.raises(UsageError, match="must take one parameter"):
         CustomReward(lambda: 1.0)
+
+
+def test_what_a_users_composer_changes_is_changed_for_itself_alone() -> None:
+    def vandal(ctx: Any) -> float:
+        ctx.grades["quality"].metadata["new"] = 1
+        ctx.grades.clear()
+        ctx.trajectory.append([])
+        ctx.submissions["x"] = "y"
+        return 1.0
+
+    shown = context(quality=0.5)
+    assert anyio.run(CustomReward(vandal).compose, shown) == RewardOutput(score=1)
+    assert shown == context(quality=0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from stateval.errors import RewardError, UsageError
-from stateval.loading.calling import call_user, scored
+from stateval.loading.calling import call_user, own_copy, scored
 from stateval.loading.fingerprint import fingerprint_of
 from stateval.loading.user_code import LoadedFunction
 from stateval.records.grade import RewardOutput
@@ -65,7 +66,8 @@ class CustomReward:
     async def compose(self, ctx: RewardContext) -> RewardOutput:
         """The reward. Raises RewardError where the function raises, or returns no finite score in [0, 1]."""
         who = f"reward `{self.name}`"
-        returned = await call_user(self._function, RewardError, who, ctx)
+        own = RewardContext(**{field.name: own_copy(getattr(ctx, field.name)) for field in dataclasses.fields(ctx)})
+        returned = await call_user(self._function, RewardError, who, own)
         try:
             fields = scored(returned)
             rationale = {"rationale": fields["rationale"]} if "rationale" in fields else {}

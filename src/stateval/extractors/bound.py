@@ -10,7 +10,7 @@ from typing import Any
 from stateval.errors import ExtractionError, UsageError
 from stateval.extractors.builtin import BUILTIN, BuiltinExtractor
 from stateval.extractors.memory import state_at
-from stateval.loading.calling import call_user
+from stateval.loading.calling import call_user, own_copy
 from stateval.loading.fingerprint import digest_of_module, fingerprint_of
 from stateval.loading.options import Options, read_options
 from stateval.loading.registry import unknown_name
@@ -106,9 +106,10 @@ class CustomExtractor:
         keywords = {name: self._argument(name, rollout) for name in self._optional}
         who = f"extractor `{self.name}`"
         config = copy.deepcopy(dict(self._config))
-        found = await call_user(self._function, ExtractionError, who, rollout.trajectory, config, **keywords)
+        trajectory = own_copy(rollout.trajectory)
+        found = await call_user(self._function, ExtractionError, who, trajectory, config, **keywords)
         if isinstance(found, Extraction):
-            return found
+            return _checked(found, who)
         if not isinstance(found, str):
             advice = "return text, for instance with `json.dumps`" if found is not None else "is a `return` missing?"
             raise ExtractionError(f"{who} returned a {type(found).__name__}, not text; {advice}")
@@ -116,10 +117,21 @@ class CustomExtractor:
 
     def _argument(self, name: str, rollout: Rollout) -> Any:
         if name == "context":
-            return rollout.context
+            return own_copy(rollout.context)
         if self._optional[name] is inspect.Parameter.empty or self._turn is not None:
-            return state_at(rollout, self._turn)
-        return rollout.agent_state
+            return own_copy(state_at(rollout, self._turn))
+        return own_copy(rollout.agent_state)
+
+
+def _checked(found: Extraction, who: str) -> Extraction:
+    if not isinstance(found.submission, str):
+        raise ExtractionError(f"{who} returned an Extraction of a {type(found.submission).__name__}, not of text")
+    if not isinstance(found.metadata, Mapping):
+        raise ExtractionError(f"{who} returned `metadata` that is a {type(found.metadata).__name__}, not a dict")
+    try:
+        return Extraction(str(found.submission), plain(found.metadata))
+    except ValueError as error:
+        raise ExtractionError(f"{who} returned `metadata` that {error}") from None
 
 
 def _optional_parameters(function: Callable[..., Any], name: str) -> dict[str, Any]:

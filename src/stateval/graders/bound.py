@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -11,7 +10,7 @@ from pydantic import ValidationError
 
 from stateval.errors import GradingError, UsageError
 from stateval.graders.builtin import BUILTIN, BuiltinGrader, Reads
-from stateval.loading.calling import call_user, scored
+from stateval.loading.calling import call_user, own_copy, scored
 from stateval.loading.fingerprint import digest_of_module, fingerprint_of
 from stateval.loading.options import Options, read_options
 from stateval.loading.registry import unknown_name
@@ -140,11 +139,11 @@ class CustomGrader:
     async def grade(self, request: GradeRequest) -> GradeResult:
         """What the function returns, as a grade. Raises GradingError where it raises or returns no valid score."""
         who = f"grader `{self.name}`"
-        returned = await call_user(self._function, GradingError, who, _sample_of(request), request.submission)
-        if isinstance(returned, GradeResult) and math.isfinite(returned.score):
-            return returned
+        sample = own_copy(_sample_of(request))
+        returned = await call_user(self._function, GradingError, who, sample, request.submission)
         try:
-            return GradeResult.model_validate(scored(returned))
+            fields = returned.to_dict() if isinstance(returned, GradeResult) else scored(returned)
+            return GradeResult.model_validate(fields)
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]
             place = ".".join(str(part) for part in problem["loc"])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
 
 from stateval.errors import StageError
 from stateval.records.encoding import plain
@@ -14,6 +17,8 @@ from stateval.threads import in_thread
 
 USERS_FAILURES = (Exception, SystemExit, KeyboardInterrupt)
 """What a user's code may raise that is its own failure: one that calls `sys.exit()` must not end the run."""
+
+_X = TypeVar("_X")
 
 
 async def call(function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
@@ -40,6 +45,32 @@ async def call_user(
         raise failure(f"{who} raised {described(error)}", cause_type=type(error).__name__) from error
 
 
+def own_copy(value: _X) -> _X:
+    """A copy for a user's function alone, so that whatever it changes is changed for nobody else.
+
+    What cannot be copied (a lock, an open file that a row in memory holds) is shared; the lists and dicts around it are
+    not.
+    """
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001 - users' objects may raise anything
+        return cast(_X, _copied_containers(value))
+
+
+def _copied_containers(value: Any) -> Any:
+    match value:
+        case BaseModel():
+            return value.model_copy(update={name: _copied_containers(item) for name, item in value})
+        case dict():
+            return {key: _copied_containers(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_copied_containers(item) for item in value]
+    try:
+        return copy.deepcopy(value)
+    except Exception:  # noqa: BLE001
+        return value
+
+
 def is_async(function: Any) -> bool:
     """Whether calling it gives a coroutine: a coroutine function, a partial of one, or an object whose call is one."""
     while isinstance(function, functools.partial):
@@ -49,9 +80,18 @@ def is_async(function: Any) -> bool:
 
 def described(error: BaseException) -> str:
     """An exception in one line, with the place where it was raised."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    said = message_of(error)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     return f"{text} ({frames[-1].filename}:{frames[-1].lineno})" if frames else text
+
+
+def message_of(error: BaseException) -> str:
+    """What an exception says, also where saying it raises."""
+    try:
+        return str(error)
+    except USERS_FAILURES as failure:
+        return f"its message cannot be had: `__str__` raised {type(failure).__name__}"
 
 
 def scored(returned: Any) -> dict[str, Any]:
