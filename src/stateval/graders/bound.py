@@ -142,7 +142,7 @@ class CustomGrader:
         sample = own_copy(_sample_of(request))
         returned = await call_user(self._function, GradingError, who, sample, request.submission)
         try:
-            fields = returned.to_dict() if isinstance(returned, GradeResult) else scored(returned)
+            fields = returned.model_dump(warnings=False) if isinstance(returned, GradeResult) else scored(returned)
             return GradeResult.model_validate(fields)
         except ValidationError as error:
             problem = error.errors(include_url=False)[0]

@@ -33,7 +33,7 @@ def digest_of_module(name: str) -> str:
 def fingerprint_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The fingerprint of a function that was handed over in Python: its name, its source, and what it has bound.
 
-    What cannot be told by value (an object in a closure) counts by its `str`, which may differ from run to run: then
+    What cannot be told by value (an object in a closure) counts by its `str` or where it lies, which may differ from run to run: then
     grades are computed anew rather than reused wrongly.
     """
     bound: list[Any] = []
@@ -42,7 +42,7 @@ def fingerprint_of(function: Callable[..., Any]) -> dict[str, Any]:
         function = function.func
     kind = function if inspect.isroutine(function) or isinstance(function, type) else type(function)
     bound += _bound_to(function)
-    digest = hashlib.sha256(_source_of(kind) + dump_json(plain(bound))).hexdigest()
+    digest = hashlib.sha256(_source_of(kind) + dump_json([_by_value(item) for item in bound])).hexdigest()
     return {"reference": f"{kind.__module__}:{kind.__qualname__}", "sha256": digest}
 
 
@@ -53,6 +53,13 @@ def _bound_to(function: Any) -> list[Any]:
         closure = [_named_or_value(cell.cell_contents) for cell in function.__closure__ or ()]
         return [closure, function.__defaults__, function.__kwdefaults__]
     return [vars(function)] if hasattr(function, "__dict__") and not isinstance(function, type) else []
+
+
+def _by_value(value: Any) -> Any:
+    try:
+        return plain(value)
+    except Exception:  # noqa: BLE001 - what a function has bound may be anything, itself included
+        return f"{type(value).__qualname__} at {id(value)}"
 
 
 def _named_or_value(value: Any) -> Any:
