@@ -18,14 +18,15 @@ from rich.console import Console
 
 from stateval.errors import UsageError
 from stateval.gates import evaluate_gates, parse_gates
-from stateval.records.grade import GradeResult, RewardOutput
+from stateval.records.grade import GradeResult, PerTurnGrade, RewardOutput
 from stateval.records.result import ErrorCategory, Observation, SampleError, SampleResult
 from stateval.records.summary import ErrorSummary, Ledger, MetricSummary, ModelSummary, PerRunSummary, Summary
 from stateval.records.usage import Timing, Usage
 from stateval.reports.printable import printable, shortened
 from stateval.reports.progress import DISPLAYS, Display, JsonDisplay, RichDisplay, SimpleDisplay, make_display, show
 from stateval.reports.samples import noteworthy, samples_report
-from stateval.reports.terminal import plain_text, summary_report, summary_text
+from stateval.reports.terminal import plain_text, report_console, summary_report, summary_text
+from stateval.reports.verdicts import verdict_report
 from stateval.results.directory import ResultsDirectory
 from stateval.running.events import (
     Event,
@@ -105,7 +106,7 @@ Gate both: FAIL [default] all of (a warning only)
 └── PASS 0.75 avg_score(contains) + 0.25 avg_score(tone) >= 0.4: measured 0.4875; n = 4
     ├── avg_score(contains): measured 0.5; n = 4; 1 errored counted as 0
     └── avg_score(tone): measured 0.45; n = 4; 1 errored counted as 0
-Gate: INCONCLUSIVE [default] avg_score(cost) < 1: n = 4; cost is not known for 2 of 4 observations
+Gate: INCONCLUSIVE [default] avg_score(cost) < 1: cost is not known for 2 of 4 observations
 All gates: INCONCLUSIVE
 Agents left on the server: 3
 Results: .stateval/runs/fruit
@@ -123,20 +124,20 @@ embedded/smollm2-135m  tone      6        4  0.600    0.089       2         0.45
 embedded/smollm2-135m  reward    6        4  0.667    0.516       2         0.500          8
 
 Runs of openai/gpt-4o-mini
-Run      reward  contains   tone  Errors
-────────────────────────────────────────
-1         0.667     0.667  0.600       1
-2         0.667     0.667  0.600       1
-mean      0.667     0.667  0.600
-std dev   0.000     0.000  0.000
+Run      Samples  reward  contains   tone  Errors
+─────────────────────────────────────────────────
+1              4   0.667     0.667  0.600       1
+2              4   0.667     0.667  0.600       1
+mean           -   0.667     0.667  0.600       -
+std dev        -   0.000     0.000  0.000       -
 
 Runs of embedded/smollm2-135m
-Run      reward  contains   tone  Errors
-────────────────────────────────────────
-1         0.667     0.667  0.600       1
-2         0.667     0.667  0.600       1
-mean      0.667     0.667  0.600
-std dev   0.000     0.000  0.000
+Run      Samples  reward  contains   tone  Errors
+─────────────────────────────────────────────────
+1              4   0.667     0.667  0.600       1
+2              4   0.667     0.667  0.600       1
+mean           -   0.667     0.667  0.600       -
+std dev        -   0.000     0.000  0.000       -
 
 Ledger
   openai/gpt-4o-mini, reward: 8 planned = 4 passed + 2 failed + 0 unscored + 2 errored (target 2) +
@@ -169,10 +170,10 @@ Gate both: FAIL for each model: all of: holds for 0 of 2 models (a warning only)
         ├── avg_score(contains): measured 0.5; n = 8 (of 4 samples); 2 errored counted as 0
         └── avg_score(tone): measured 0.45; n = 8 (of 4 samples); 2 errored counted as 0
 Gate: INCONCLUSIVE for each model: avg_score(cost) < 1: holds for 0 of 2 models
-├── INCONCLUSIVE [openai/gpt-4o-mini] avg_score(cost) < 1: n = 8 (of 4 samples); 0 of 2 runs pass
-│   alone; cost is not known for 4 of 8 observations
-└── INCONCLUSIVE [embedded/smollm2-135m] avg_score(cost) < 1: n = 8 (of 4 samples); 0 of 2 runs pass
-    alone; cost is not known for 4 of 8 observations
+├── INCONCLUSIVE [openai/gpt-4o-mini] avg_score(cost) < 1: 0 of 2 runs pass alone; cost is not known
+│   for 4 of 8 observations
+└── INCONCLUSIVE [embedded/smollm2-135m] avg_score(cost) < 1: 0 of 2 runs pass alone; cost is not
+    known for 4 of 8 observations
 All gates: INCONCLUSIVE
 """
 
@@ -213,6 +214,55 @@ def test_the_report_of_an_unfinished_run_without_a_reward(reason: str) -> None:
     gate = {"metric_key": "tone", "op": "gte", "value": 0.1}
     summary = summary_of(planned=10, gates=gate, has_reward=False, stopped_because=reason)
     assert summary_text(summary) == UNFINISHED
+
+
+def test_runs_of_an_unfinished_run_have_no_number_of_samples() -> None:
+    text = summary_text(summary_of(runs=2, planned=10))
+    assert "Run      reward  contains   tone  Errors" in text
+
+
+def test_where_nothing_was_measured_the_verdict_says_of_how_many() -> None:
+    table = ObservationTable(["tone"])
+    failed = {"error": ErrorCategory.TARGET, "exception_type": "ConnectError"}
+    table.add(Observation(sample_id="3", run=1, scores={}, timing=Timing(total=3.5, target=3.2), **failed))
+    gates = parse_gates({"metric_key": "tone", "op": "gte", "value": 0.1})
+    verdicts = evaluate_gates(gates, {"m": table}, on_error="fail", num_runs=1, finished=True)
+    said = plain_text(verdict_report(verdicts))
+    assert said == "Gate: INCONCLUSIVE [m] avg_score(tone) >= 0.1: 0 of 1 observations have a value of tone\n"
+
+
+LONG_PLACE = f"/results/{'a directory with a long name/' * 10}here"
+
+
+def printed(report: Any, stream: io.StringIO) -> list[str]:
+    report_console(stream).print(report)
+    return re.sub(r"\x1b\[[0-9;]*m", "", stream.getvalue()).splitlines()
+
+
+@pytest.mark.parametrize("colour", ["", "1"])
+def test_where_there_is_no_terminal_nothing_is_wrapped_or_padded(monkeypatch: pytest.MonkeyPatch, colour: str) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", colour)
+    summary = summary_of(("openai/gpt-4o-mini", "b"), runs=2)
+    lines = printed(summary_report(summary, directory=LONG_PLACE), io.StringIO())
+    assert lines[-1] == f"Results: {LONG_PLACE}"
+    assert [line for line in lines if line != line.rstrip()] == []
+    ledger = (
+        "8 planned = 4 passed + 2 failed + 0 unscored + 2 errored (target 2) + 0 timed out + 0 skipped + 0 not reached"
+    )
+    assert f"  b, reward: {ledger}" in lines
+    assert lines == summary_text(summary, directory=LONG_PLACE, width=10_000).splitlines()
+
+
+def test_a_path_is_whole_on_a_narrow_terminal_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "80")
+    *lines, last = printed(summary_report(summary_of(), directory=LONG_PLACE), Terminal())
+    assert last == f"Results: {LONG_PLACE}"
+    assert 60 < max(map(len, lines)) <= 80
 
 
 @pytest.mark.parametrize("width", [40, 80])
@@ -324,13 +374,52 @@ def test_samples_to_look_at_first_of_a_stream() -> None:
     assert samples_text([]).strip() == ""
 
 
+PER_TURN = """\
+Samples, lowest scores first (1 of 1)
+  sample a [mine]: 0.5
+    contains 0.5: turn 0: 1; turn 2: 0.2; turn 3: 0.3
+    the worst, turn 2: "Ann" is not there
+    submission: I forgot.
+"""
+
+
+def test_the_worst_turn_says_why() -> None:
+    said = [(0, 1.0, "Hello."), (2, 0.2, "I forgot."), (3, 0.3, "Ann?")]
+    turns = [
+        PerTurnGrade(turn=turn, score=score, rationale='"Ann" is not there' if turn == 2 else "fine", submission=text)
+        for turn, score, text in said
+    ]
+    grade = GradeResult(score=0.5, rationale="turn 0: 1; turn 2: 0.2; turn 3: 0.3", per_turn_grades=turns)
+    of_a = result("a").model_copy(update={"grades": {"contains": grade}})
+    assert samples_text([of_a], label="mine") == PER_TURN
+
+
+def test_the_mean_of_several_metrics_without_a_reward_is_called_so() -> None:
+    grades = {"contains": GradeResult(score=1.0), "tone": GradeResult(score=0.5)}
+    several = result("a").model_copy(update={"grades": grades})
+    assert "  sample a: 0.75 (mean of metrics)\n" in samples_text([several])
+    rewarded = several.model_copy(update={"reward": RewardOutput(score=0.75)})
+    assert "  sample a: 0.75\n" in samples_text([rewarded])
+    assert "  sample b: 0.5\n" in samples_text([result("b", 0.5)])
+
+
+@pytest.mark.parametrize(
+    ("label", "handle", "shown"),
+    [("one", None, " [one]"), ("one/m", "m", " [one/m]"), (None, "m", " [m]"), ("default", None, "")],
+)
+def test_samples_name_the_model_as_tables_do(label: str | None, handle: str | None, shown: str) -> None:
+    text = samples_text([result("a", 0.5, model_handle=handle), result("e", error="no")], label=label)
+    assert f"  sample a{shown}: 0.5\n" in text
+    assert ("  sample e [one]: target: no\n" in text) is (label == "one")
+
+
 def test_long_rationales_are_cut() -> None:
     text = samples_text([result("x" * 1000, 0.5)], width=2000)
     assert max(map(len, text.splitlines())) < 1100
     assert "..." in text
 
 
-def samples_text(results: Iterable[SampleResult], *, limit: int = 5, width: int = 100) -> str:
+def samples_text(results: Iterable[SampleResult], *, limit: int = 5, width: int = 100, label: str | None = None) -> str:
     """What is printed of these results when they lie in a directory."""
     with tempfile.TemporaryDirectory() as place:
         arguments = {"suite": "s", "identity": "i", "labels": ["m"], "num_runs": 1, "planned": 9, "version": "0"}
@@ -338,7 +427,7 @@ def samples_text(results: Iterable[SampleResult], *, limit: int = 5, width: int 
             with directory.journal("m") as journal:
                 for one in results:
                     journal.append(one)
-            return plain_text(samples_report(noteworthy(directory, "m", limit)), width=width)
+            return plain_text(samples_report(noteworthy(directory, "m", limit), label=label), width=width)
 
 
 # progress

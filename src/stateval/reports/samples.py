@@ -8,13 +8,16 @@ from heapq import heappush, heappushpop
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from stateval.records.result import Observation, SampleResult
 from stateval.reports.printable import printable, shortened
+from stateval.reports.terminal import Indented
 from stateval.results.directory import ResultsDirectory
 from stateval.results.journal import Entry, read_result
+
+DEFAULT_LABEL = "default"
+"""What a model is called that has neither a name nor a handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +53,53 @@ def noteworthy(directory: ResultsDirectory, label: str, limit: int = 5) -> Notew
     return Noteworthy(errored, found, n_errored, n_scored)
 
 
-def samples_report(found: Noteworthy, *, encoding: str = "utf-8") -> RenderableType:
-    """The errored samples with category and message, and the lowest scored with submissions and rationales."""
+def samples_report(found: Noteworthy, *, label: str | None = None, encoding: str = "utf-8") -> RenderableType:
+    """The errored samples with category and message, and the lowest scored with submissions and rationales.
+
+    Args:
+        label: what tables call the model; without it, and for the one model of a suite that names none, a sample's
+            own handle is shown.
+        encoding: what the console can show (`console.encoding`).
+    """
+    lines = _Lines(None if label == DEFAULT_LABEL else label, encoding)
     parts: list[RenderableType] = []
     if found.errored:
         parts.append(Text(f"Errors ({len(found.errored)} of {found.n_errored})", style="bold"))
-        parts += [_indented(_error_line(result, encoding)) for result in found.errored]
+        parts += [lines.error(result) for result in found.errored]
     if found.lowest:
         parts.append(Text(f"Samples, lowest scores first ({len(found.lowest)} of {found.n_scored})", style="bold"))
     for result in found.lowest:
-        score = _score(Observation.of(result))
-        heading = f"{_name(result)}: {score:.3g}"
-        parts.append(_indented(Text(printable(heading, encoding=encoding))))
-        parts += [Padding(Text(printable(g, encoding=encoding)), (0, 0, 0, 4)) for g in _grades(result)]
+        parts += [lines.heading(result), *lines.grades(result)]
     return Group(*parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """What is printed of a sample."""
+
+    label: str | None
+    encoding: str
+
+    def error(self, result: SampleResult) -> Indented:
+        error = result.error
+        message = "" if error is None else f"{error.category}: {error.message}"
+        return self._indented(f"{self._name(result)}: {shortened(message)}", style="red")
+
+    def heading(self, result: SampleResult) -> Indented:
+        mean = " (mean of metrics)" if result.reward is None and len(result.grades) > 1 else ""
+        return self._indented(f"{self._name(result)}: {_score(Observation.of(result)):.3g}{mean}")
+
+    def grades(self, result: SampleResult) -> Iterator[Indented]:
+        return (self._indented(line, spaces=4) for line in _grades(result))
+
+    def _name(self, result: SampleResult) -> str:
+        label = self.label or result.model_handle
+        model = f" [{label}]" if label else ""
+        run = f" run {result.run}" if result.run > 1 else ""
+        return f"sample {result.sample_id}{run}{model}"
+
+    def _indented(self, line: str, *, spaces: int = 2, style: str = "") -> Indented:
+        return Indented(Text(printable(line, encoding=self.encoding), style=style), spaces)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -87,21 +123,11 @@ def _grades(result: SampleResult) -> Iterator[str]:
     for key, grade in result.grades.items():
         rationale = f": {grade.rationale}" if grade.rationale else ""
         yield f"{key} {grade.score:.3g}{shortened(rationale)}"
-        if key in result.submissions:
+        turns = grade.per_turn_grades or []
+        worst = min(turns, key=lambda turn: turn.score, default=None)
+        if worst is not None:
+            reason = f": {shortened(worst.rationale)}" if worst.rationale else ""
+            yield f"{'the worst, ' if len(turns) > 1 else ''}turn {worst.turn}{reason}"
+            yield f"submission: {shortened(worst.submission)}"
+        elif key in result.submissions:
             yield f"submission: {shortened(result.submissions[key])}"
-
-
-def _error_line(result: SampleResult, encoding: str) -> Text:
-    error = result.error
-    message = "" if error is None else f"{error.category}: {error.message}"
-    return Text(printable(f"{_name(result)}: {shortened(message)}", encoding=encoding), style="red")
-
-
-def _name(result: SampleResult) -> str:
-    model = f" [{result.model_handle}]" if result.model_handle else ""
-    run = f" run {result.run}" if result.run > 1 else ""
-    return f"sample {result.sample_id}{run}{model}"
-
-
-def _indented(text: Text) -> Padding:
-    return Padding(text, (0, 0, 0, 2))

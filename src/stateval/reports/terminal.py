@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from io import StringIO
+from typing import IO, Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +17,8 @@ from stateval.records.summary import Ledger, MetricSummary, ModelSummary, Summar
 from stateval.reports.printable import number, printable
 from stateval.reports.verdicts import verdict_report
 from stateval.stats.table import REWARD
+
+_ENDLESS = 1_000_000
 
 
 def summary_report(
@@ -38,7 +42,7 @@ def summary_report(
         how = f"; delete them with: {delete_agents_with}" if delete_agents_with else ""
         parts.append(report.line(f"Agents left on the server: {summary.agents_left}{how}"))
     if directory is not None:
-        parts.append(report.line(f"Results: {directory}"))
+        parts.append(report.place(directory))
     return Group(*parts)
 
 
@@ -51,8 +55,35 @@ def plain_text(renderable: RenderableType, *, width: int = 100) -> str:
     """Anything rich as plain text; no line has spaces at its end."""
     stream = StringIO()
     console = Console(file=stream, width=width, force_terminal=False, color_system=None, legacy_windows=False)
-    console.print(renderable)
+    console.print(renderable, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+
+
+def report_console(stream: IO[str] | None = None) -> Console:
+    """The console to print reports on: as wide as its terminal; where it is none, no line is wrapped.
+
+    Lines that must not be wrapped, such as paths, are never cut either. The stream is the standard output by default.
+    """
+    stream = sys.stdout if stream is None else stream
+    return _ReportConsole(file=stream, width=None if stream.isatty() else _ENDLESS)
+
+
+class _ReportConsole(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False, **options})
+
+
+@dataclass(frozen=True, slots=True)
+class Indented:
+    """A text of which every line begins with so many spaces, and none ends with any."""
+
+    text: Text
+    spaces: int = 2
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        width = max(options.max_width - self.spaces, 1)
+        for line in self.text.wrap(console, width):
+            yield Text(" " * self.spaces, end="").append_text(line).append("\n")
 
 
 def ledger_line(ledger: Ledger) -> str:
@@ -83,6 +114,10 @@ class _Report:
 
     def line(self, text: str, style: str = "") -> Text:
         return Text(self._safe(text), style=style)
+
+    def place(self, directory: str) -> Text:
+        """Never wrapped, so that it can be copied."""
+        return Text(self._safe(f"Results: {directory}"), no_wrap=True, overflow="ignore")
 
     def heading(self) -> Iterator[Text]:
         yield self.line(self._summary.suite, "bold")
@@ -118,7 +153,7 @@ class _Report:
             # Where a reward is composed, its ledger is that of the sample as a whole.
             keys = [REWARD] if REWARD in model.ledgers else list(model.ledgers)
             for key in keys:
-                yield Padding(self.line(f"{model.model}, {key}: {ledger_line(model.ledgers[key])}"), (0, 0, 0, 2))
+                yield Indented(self.line(f"{model.model}, {key}: {ledger_line(model.ledgers[key])}"))
 
     def resources(self) -> Iterator[Text]:
         for model in self._summary.models:
@@ -146,19 +181,23 @@ class _Report:
 
     def _runs_of(self, model: ModelSummary) -> Table:
         with_reward = model.reward is not None
+        # How many of an unfinished run were reached is known of all runs together, not of each.
+        samples = [str(model.n_total)] if self._summary.finished else []
         table = _table("Run")
-        for heading in [*(["reward"] if with_reward else []), *model.per_metric, "Errors"]:
+        for heading in [*(["Samples"] if samples else []), *(["reward"] if with_reward else []), *model.per_metric]:
             table.add_column(self.line(heading), justify="right")
+        table.add_column("Errors", justify="right")
         for run in model.runs or ():
             rewards = [number(run.reward)] if with_reward else []
             scores = [number(run.per_metric.get(key)) for key in model.per_metric]
-            table.add_row(str(run.run), *rewards, *scores, str(run.n_errors))
+            table.add_row(str(run.run), *samples, *rewards, *scores, str(run.n_errors))
         for name, reward, means in (
             ("mean", model.reward, model.per_metric),
             ("std dev", model.reward_std, model.per_metric_std or {}),
         ):
             rewards = [number(reward)] if with_reward else []
-            table.add_row(name, *rewards, *(number(means.get(key)) for key in model.per_metric), "")
+            scores = [number(means.get(key)) for key in model.per_metric]
+            table.add_row(name, *(["-"] if samples else []), *rewards, *scores, "-")
         return table
 
     def _safe(self, text: str) -> str:

@@ -57,7 +57,8 @@ def _details(verdict: GateVerdict) -> Iterator[str]:
     if verdict.measured is not None:
         unit = " %" if verdict.aggregation == "accuracy" else ""
         yield f"measured {verdict.measured:.6g}{unit}"
-    if verdict.n is not None:
+    # Where nothing was measured, the reason says of how many.
+    if verdict.n is not None and (verdict.measured is not None or not verdict.reason):
         repeated = verdict.n_samples is not None and verdict.n_samples < verdict.n
         yield f"n = {verdict.n} (of {verdict.n_samples} samples)" if repeated else f"n = {verdict.n}"
     if verdict.counted:
