@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from stateval.errors import GradingError, UsageError, UserCodeError
+from stateval.graders import make_tool_grader
 from stateval.loading.calling import call_user, scored
 from stateval.loading.fingerprint import fingerprint_of
 from stateval.loading.registry import Registry
@@ -238,6 +239,49 @@ class TestRegistry:
             registry.find("grader", "broken", {})
         with pytest.raises(UserCodeError, match="is a float, not a function"):
             registry.find("grader", "odd", {})
+
+
+@pytest.mark.parametrize(
+    "source, told",
+    [
+        (
+            "class E(Exception):\n    def __str__(self): raise ValueError\nraise E",
+            "a.py:3: loading it raised E: its mess",
+        ),
+        (
+            "class E(Exception):\n    def __str__(self): raise SystemExit\nraise E",
+            "a.py:3: loading it raised E: its mess",
+        ),
+        ("class E(BaseException): pass\nraise E('one\\ntwo')", "a.py:2: loading it raised E: one two"),
+        ("import asyncio\nraise asyncio.CancelledError", "a.py:2: loading it raised CancelledError"),
+        ("x = 1\n\0", "a.py:2: SyntaxError: the source has a NUL byte in it"),
+        ("x = 1\ncompile('x y', '<string>', 'exec')", "a.py:2: loading it raised SyntaxError: invalid syntax"),
+        ("# coding: no-such", "a.py: SyntaxError: unknown encoding"),
+        ("x = 1\ndef __getattr__(name): raise RuntimeError('no')", "a.py:2: loading it raised RuntimeError: no"),
+    ],
+)
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_whatever_an_import_raises_is_told_in_one_line_with_its_place(
+    tmp_path: Path, source: str, told: str, name: str
+) -> None:
+    code = UserCode(write(tmp_path, a=source, b="from a import f"))
+    with pytest.raises(UserCodeError) as caught:
+        code.load(f"{name}.py:f")
+    assert told in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("reference", ["a\0b.py:f", "\ud800.py:f", "~no-such-user-here/a.py:f", f"{'a' * 5000}.py:f"])
+def test_a_reference_that_no_file_can_have_is_an_error(tmp_path: Path, reference: str) -> None:
+    with pytest.raises(UserCodeError, match="names"):
+        UserCode(tmp_path).load(reference)
+
+
+def test_a_setting_with_half_an_emoji_in_its_name_is_not_known() -> None:
+    with pytest.raises(UsageError, match="there is no setting `\ud800`"):
+        make_tool_grader("contains", {"\ud800": 1})
+    with pytest.raises(UsageError, match="write a text"):
+        make_tool_grader("contains_any", {"expected": {"\ud800": 1}})
 
 
 class TestCalling:

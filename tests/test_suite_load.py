@@ -382,3 +382,22 @@ def test_every_field_is_documented_and_no_other():
     page = (ROOT / "docs" / "suite-file.md").read_text(encoding="utf-8")
     fields = re.findall(r"^\| `([a-z_]+)`", page.partition("## Dataset")[0], re.MULTILINE)
     assert sorted(fields) == sorted(SuiteSpec.model_fields)
+
+
+@pytest.mark.parametrize("field", ["num_runs", "epochs", "max_samples", "max_concurrent", "seed"])
+def test_whole_numbers_have_limits_that_are_named(tmp_path, field):
+    assert f"{field}: must be at most" in complaint(tmp_path, **{field: 99999999999999999999})
+    assert f"--set {field}: {field}: must be at most" in complaint(tmp_path, parse_set(f"{field}={2**63}"))
+
+
+def test_the_greatest_whole_numbers_are_taken(tmp_path):
+    spec = loaded(tmp_path, num_runs=1_000_000, max_samples=2**63 - 1, seed=-(2**63) + 1).spec
+    assert (spec.runs, spec.max_samples, spec.seed) == (1_000_000, 2**63 - 1, -(2**63) + 1)
+    assert "num_runs: must be at most 1e+06" in complaint(tmp_path, num_runs=1_000_001)
+    assert "split.seed: must be at most" in complaint(tmp_path, split={"holdout": 0.5, "seed": 2**64})
+
+
+def test_half_an_emoji_in_a_key_of_a_row_is_kept(tmp_path):
+    text = 'name: s\ndataset: [{input: a, "\\ud800": {"é\\ud800": 1}}]\ntarget: {kind: python, factory: "a.py:f"}\n'
+    spec = load_suite(written(tmp_path, text + "graders: {q: {kind: tool, function: contains}}")).spec
+    assert spec.dataset == [{"input": "a", "\ud800": {"é\ud800": 1}}]

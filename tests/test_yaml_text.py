@@ -127,3 +127,9 @@ def test_any_text_is_data_or_a_suite_error(text):
 @given(st.lists(st.text() | st.integers(min_value=0)))
 def test_dotted_paths_name_every_part(path):
     assert dotted(path) == ".".join(map(str, path))
+
+
+@pytest.mark.parametrize("number", ["9" * 4301, "0x" + "f" * 10_000, "0o" + "7" * 10_000, "-" + "9" * 4301])
+def test_whole_numbers_are_limited_however_they_are_written(number):
+    with pytest.raises(SuiteError, match="seed: the number is too long"):
+        read_yaml(f"seed: {number}")

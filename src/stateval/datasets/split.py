@@ -19,7 +19,7 @@ class SplitSpec(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     holdout: float = Field(gt=0, lt=1)
-    seed: int = 0
+    seed: int = Field(default=0, ge=-(2**63 - 1), le=2**63 - 1)
     use: Side = "dev"
 
     def side_of(self, sample_id: str | int) -> Side:

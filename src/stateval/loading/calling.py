@@ -90,7 +90,7 @@ def message_of(error: BaseException) -> str:
     """What an exception says, also where saying it raises."""
     try:
         return str(error)
-    except USERS_FAILURES as failure:
+    except BaseException as failure:  # noqa: BLE001 - the exception may be of a user's own class
         return f"its message cannot be had: `__str__` raised {type(failure).__name__}"
 
 

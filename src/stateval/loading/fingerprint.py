@@ -33,8 +33,8 @@ def digest_of_module(name: str) -> str:
 def fingerprint_of(function: Callable[..., Any]) -> dict[str, Any]:
     """The fingerprint of a function that was handed over in Python: its name, its source, and what it has bound.
 
-    What cannot be told by value (an object in a closure) counts by its `str` or where it lies, which may differ from run to run: then
-    grades are computed anew rather than reused wrongly.
+    What cannot be told by value (an object in a closure) counts by its `str` or by where it lies, which may differ from
+    run to run: then grades are computed anew rather than reused wrongly.
     """
     bound: list[Any] = []
     while isinstance(function, functools.partial):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,6 +11,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from stateval.errors import UsageError
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Options(BaseModel):
@@ -38,8 +41,12 @@ def read_options(kind: type[_O], values: Mapping[str, Any] | Options | None, par
     """
     if isinstance(values, kind):
         return values
+    given = dict(values or {})
+    odd = [key for key in given if not isinstance(key, str) or _SURROGATE.search(key)]
+    if odd:
+        raise UsageError(f"{part}: there is no setting `{odd[0]}`, {_known(kind, str(odd[0]))}")
     try:
-        return kind.model_validate(dict(values or {}))
+        return kind.model_validate(given)
     except ValidationError as error:
         complaints = [_complaint(kind, dict(problem)) for problem in error.errors(include_url=False)]
         raise UsageError(f"{part}: {'; '.join(complaints)}") from None
@@ -68,7 +75,12 @@ def _complaint(kind: type[Options], problem: dict[str, Any]) -> str:
             return f"there is no setting `{key}`, {_known(kind, key)}"
         case "value_error":
             return f"`{key}`: {problem['ctx']['error']}" if key else str(problem["ctx"]["error"])
-    return f"`{key}` is {problem['input']!r}: {problem['msg'].lower()}"
+    said = (
+        "it has half of a character (a lone surrogate) in it"
+        if "unicode" in problem["type"]
+        else problem["msg"].lower()
+    )
+    return f"{f'`{key}`' if key else 'a text'} is {problem['input']!r}: {said}"
 
 
 def _known(kind: type[Options], key: str) -> str:

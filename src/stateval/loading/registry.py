@@ -8,6 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TypeVar
 
 from stateval.errors import UsageError, UserCodeError
+from stateval.loading.calling import message_of
 from stateval.loading.user_code import LoadedFunction, UserCode, is_reference
 from stateval.records.marks import Mark, mark_of
 
@@ -68,9 +69,11 @@ def _loaded(point: EntryPoint, kind: str) -> LoadedFunction:
     package = f"{point.dist.name} {point.dist.version}" if point.dist else "an unknown package"
     try:
         function = point.load()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise UserCodeError(
-            f"the {kind} `{point.name}` of {package} cannot be loaded: {type(error).__name__}: {error}"
+            f"the {kind} `{point.name}` of {package} cannot be loaded: {type(error).__name__}: {message_of(error)}"
         ) from error
     if not callable(function):
         raise UserCodeError(f"the {kind} `{point.name}` of {package} is a {type(function).__name__}, not a function")

@@ -51,7 +51,7 @@ class Siblings:
     def _imported_by(self, file: Path) -> Iterator[Path]:
         try:
             tree = ast.parse(file.read_bytes())
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
             return
         for directory, dotted in _imports(tree, file):
             first, *rest = dotted

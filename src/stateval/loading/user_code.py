@@ -25,6 +25,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from stateval.errors import UserCodeError
+from stateval.loading.calling import message_of
 from stateval.loading.fingerprint import digest_of_files
 from stateval.loading.siblings import Siblings
 from stateval.records.marks import Mark, mark_of
@@ -84,9 +85,12 @@ class UserCode:
         return LoadedFunction(function, reference, mark_of(function), fingerprint)
 
     def _existing_file(self, written: str, reference: str) -> Path:
-        path = (self._base / Path(written).expanduser()).resolve()
-        if path.is_file():
-            return path
+        try:
+            path = (self._base / Path(written).expanduser()).resolve()
+            if path.is_file():
+                return path
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _error(f"`{reference}` names no file that can be read ({message_of(error)})") from error
         neighbours = [p.name for p in path.parent.glob("*.py")] if path.parent.is_dir() else []
         raise _error(f"there is no file {path}, which `{reference}` names", advice=_nearest(path.name, neighbours))
 
@@ -95,7 +99,9 @@ class UserCode:
             raise _error("a file that is loaded must have no dot in its name before `.py`", Source(path=str(path)))
         try:
             return importlib.import_module(self._names.module_name(path))
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise _import_error(error, path) from error
 
 
@@ -167,7 +173,11 @@ class _Loader(SourceFileLoader):
     def get_code(self, fullname: str) -> CodeType:
         """The compiled source. No byte-code cache is read or written: an edited file is never taken for an old one."""
         path = self.get_filename(fullname)
-        return self.source_to_code(self.get_data(path), path)
+        source = self.get_data(path)
+        nul = source.find(b"\0")
+        if nul >= 0:
+            raise SyntaxError("the source has a NUL byte in it", (path, source.count(b"\n", 0, nul) + 1, None, None))
+        return self.source_to_code(source, path)
 
     def exec_module(self, module: ModuleType) -> None:
         """Runs the file."""
@@ -210,8 +220,13 @@ def _can_be_package(folder: Path) -> bool:
 
 
 def _named(module: ModuleType, name: str, path: Path, mark: Mark | None) -> Callable[..., Any]:
-    function = getattr(module, name, None)
     source = Source(path=str(path))
+    try:
+        function = getattr(module, name, None)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _import_error(error, path) from error
     if function is None:
         known = [n for n, value in vars(module).items() if callable(value) and not n.startswith("__")]
         marked = [n for n in known if mark is None or mark_of(getattr(module, n)) == mark]
@@ -228,13 +243,16 @@ def _named(module: ModuleType, name: str, path: Path, mark: Mark | None) -> Call
 
 def _import_error(error: BaseException, path: Path) -> UserCodeError:
     """Where in the user's own files an import failed, and why."""
-    if isinstance(error, SyntaxError) and error.filename:
-        return _error(f"{type(error).__name__}: {error.msg}", Source(path=error.filename, line=error.lineno))
+    if isinstance(error, SyntaxError) and isinstance(error.filename, str) and Path(error.filename).is_file():
+        said = " ".join(str(error.msg).split())
+        line = error.lineno if isinstance(error.lineno, int) and error.lineno > 0 else None
+        return _error(f"{type(error).__name__}: {said}", Source(path=error.filename, line=line))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
     inside = [frame for frame in frames if Path(frame.filename).is_relative_to(path.parent)] or frames
     place = inside[-1] if inside else None
     source = Source(path=place.filename if place else str(path), line=place.lineno if place else None)
-    return _error(f"loading it raised {type(error).__name__}: {error}", source)
+    said = " ".join(message_of(error).split())
+    return _error(f"loading it raised {type(error).__name__}" + (f": {said}" if said else ""), source)
 
 
 def _is_users(filename: str) -> bool:

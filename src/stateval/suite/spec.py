@@ -10,11 +10,18 @@ from stateval.datasets.split import SplitSpec
 from stateval.gates.spec import GateField
 from stateval.records.protocols import Snapshots
 from stateval.running.plan import OnError
-from stateval.suite import later
-from stateval.suite.model import Count, NotNegative, Retries, Score, Seconds, SpecModel, Whole
+from stateval.suite import later, model
+from stateval.suite.model import NotNegative, Score, Seconds, SpecModel
 
 Text = Annotated[str, Field(min_length=1)]
-Settings = dict[str, Any]
+Settings = dict[Any, Any]
+"""A mapping that the part it belongs to understands. YAML's keys are text, in which half an emoji may stand."""
+
+_GREATEST = 2**63 - 1
+Count = Annotated[model.Count, Field(le=_GREATEST)]
+Retries = Annotated[model.Retries, Field(le=_GREATEST)]
+Whole = Annotated[model.Whole, Field(ge=-_GREATEST, le=_GREATEST)]
+Runs = Annotated[model.Count, Field(le=1_000_000)]
 
 
 class DatasetSpec(SpecModel):
@@ -186,8 +193,8 @@ class SuiteSpec(SpecModel):
     sample_tags: list[Text] | None = Field(None, description="Only rows with any of these tags.")
     exclude_tags: list[Text] | None = Field(None, description="No rows with any of these tags.")
     split: SplitSpec | None = Field(None, description="Holds out a share of the rows by their ids.")
-    num_runs: Count | None = Field(None, description="How often every sample runs; 1 unless given.")
-    epochs: Count | None = Field(None, description="The same as `num_runs`.")
+    num_runs: Runs | None = Field(None, description="How often every sample runs; 1 unless given.")
+    epochs: Runs | None = Field(None, description="The same as `num_runs`.")
     max_concurrent: Count | None = Field(None, description="Samples in flight; 15 unless given.")
     output: Text | None = Field(None, description="The results directory, relative to the suite file.")
     snapshots: Snapshots = Field(Snapshots.NONE, description="Which of the agent's states are kept beside the last.")

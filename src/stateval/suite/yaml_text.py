@@ -23,6 +23,7 @@ Path = tuple[str | int, ...]
 _TAG = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_ALIASED_NODES = 100_000
+_TOO_LONG = 10**4300
 
 _PATTERNS = {
     "null": (re.compile(r"(?:~|null|Null|NULL|)\Z"), ["~", "n", "N", ""]),
@@ -206,9 +207,12 @@ def _fits(kind: str, node: yaml.ScalarNode) -> bool:
 
 
 def _whole_number(text: str) -> int:
-    if text.startswith("0o"):
-        return int(text[2:], 8)
-    return int(text[2:], 16) if text.startswith("0x") else int(text)
+    """The integer. Raises ValueError where it has more than 4,300 digits, as Python does for decimal ones."""
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    number = int(text, 10) if base == 10 else int(text[2:], base)
+    if abs(number) >= _TOO_LONG:
+        raise ValueError("more than 4,300 digits")
+    return number
 
 
 def _place(node: yaml.Node) -> tuple[int, int]:
