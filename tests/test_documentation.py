@@ -13,7 +13,9 @@ from pydantic import TypeAdapter
 
 from stateval.errors import ExitStatus
 from stateval.gates.spec import GateField
+from stateval.suite.spec import SuiteSpec
 
+GRADER = {"kind": "tool", "function": "contains"}
 DOCS = Path(__file__).parent.parent / "docs"
 
 
@@ -36,6 +38,25 @@ def test_getting_started_works_as_written(evaltester):
 @pytest.mark.parametrize("block", blocks("gates.md", "yaml"))
 def test_every_gate_of_the_documentation_is_one(block):
     TypeAdapter(GateField).validate_python(yaml.safe_load(block)["gate"])
+
+
+DATASETS = [
+    pytest.param(document["dataset"], id=f"{page.name}-{number}")
+    for page in [DOCS.parent / "README.md", *sorted(DOCS.glob("*.md"))]
+    for number, block in enumerate(blocks(str(page), "yaml"))
+    for document in yaml.safe_load_all(block)
+    if "dataset" in document
+]
+
+
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_every_dataset_of_the_documentation_is_one(dataset):
+    target = {"kind": "python", "factory": "agent.py:make_agent"}
+    SuiteSpec.model_validate({"name": "a", "dataset": dataset, "target": target, "grader": GRADER})
+
+
+def test_the_blocks_with_datasets_are_found():
+    assert len(DATASETS) >= 10
 
 
 def test_own_code_of_the_documentation_loads_and_grades(evaltester):
