@@ -263,6 +263,7 @@ def test_a_path_is_whole_on_a_narrow_terminal_too(monkeypatch: pytest.MonkeyPatc
     *lines, last = printed(summary_report(summary_of(), directory=LONG_PLACE), Terminal())
     assert last == f"Results: {LONG_PLACE}"
     assert 60 < max(map(len, lines)) <= 80
+    assert [line for line in lines if line.startswith("  ") and line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("width", [40, 80])

@@ -83,6 +83,7 @@ class Indented:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         width = max(options.max_width - self.spaces, 1)
         for line in self.text.wrap(console, width):
+            line.rstrip()
             yield Text(" " * self.spaces, end="").append_text(line).append("\n")
 
 
