@@ -383,3 +383,45 @@ def test_an_empty_file_is_an_error(tmp_path: Path, name: str, content: bytes) ->
 @pytest.mark.parametrize("source", [[], (), iter([])], ids=["fault-13 list", "fault-13 tuple", "fault-13 iterator"])
 def test_no_rows_in_memory_are_an_error(source: Any) -> None:
     assert complaint(source) == "the dataset holds no rows"
+
+
+@pytest.mark.parametrize("source", ["/dev/zero", ["/dev/zero"]])
+def test_a_device_is_no_dataset(source):
+    with pytest.raises(DatasetError, match=r"is a device|not a regular file"):
+        open_dataset(source, base_directory=Path(), format="jsonl")
+
+
+@pytest.mark.parametrize("name", ["d.jsonl", "d.csv", "d.json", "d.parquet"])
+@pytest.mark.parametrize("rows", [3, 20_000])
+def test_a_row_that_is_added_while_a_file_is_read_is_never_handed_out(tmp_path, name, rows):
+    texts = [f"text {number}" for number in range(rows)]
+    contents = {
+        "d.jsonl": "".join(f'{{"input": "{text}"}}\n' for text in texts),
+        "d.csv": "input\n" + "".join(f"{text}\n" for text in texts),
+        "d.json": json.dumps([{"input": text} for text in texts]),
+    }
+    if name == "d.parquet":
+        pyarrow.parquet.write_table(pyarrow.table({"input": texts}), tmp_path / name)
+    else:
+        written(tmp_path, name, contents[name])
+    dataset = open_dataset(name, base_directory=tmp_path)
+    assert check_dataset(dataset).count == rows
+    seen = []
+    with pytest.raises(DatasetError, match="has changed since it was checked"):
+        for sample in dataset:
+            if not seen:
+                with (tmp_path / name).open("ab") as file:
+                    file.write(b'{"input": "added"}\n')
+            seen.append(sample.input)
+    assert seen == texts[: len(seen)]
+
+
+@pytest.mark.parametrize("change", [lambda rows: rows.append({"input": "c"}), lambda rows: rows.pop()])
+def test_a_list_that_is_changed_after_its_check_gives_no_other_samples(change):
+    rows = [{"input": "a"}, {"input": "b"}]
+    dataset = open_dataset(rows, base_directory=Path())
+    assert check_dataset(dataset).count == 2
+    change(rows)
+    with pytest.raises(DatasetError, match="have changed since they were checked"):
+        list(dataset)
+    assert check_dataset(dataset).count == len(list(dataset)) == len(rows)

@@ -405,3 +405,49 @@ class TestSources:
 def test_given_ids_are_kept(tmp_path: Path, keep: list[Any]) -> None:
     rows = [{"id": sample_id, "input": "q"} for sample_id in keep]
     assert [s.id for s in samples_of(written(tmp_path, "rows.jsonl", rows))] == keep
+
+
+def nested(levels: int) -> Any:
+    return f"{'[' * levels}{']' * levels}"
+
+
+class TestWhatCannotBeKept:
+    @pytest.mark.parametrize("levels", [300, 900])
+    @pytest.mark.parametrize("field", ["metadata", "expected", "ground_truth", "other"])
+    def test_a_row_that_is_nested_too_deeply_is_named_with_its_line(self, tmp_path, levels, field):
+        deep = f'{{"in": {nested(levels)}}}'
+        good = '{"input": "a"}'
+        written(tmp_path, "d.jsonl", f'{good}\n{{"input": "b", "{field}": {deep}}}\n')
+        assert "d.jsonl:2: is nested too deeply" in complaint("d.jsonl", tmp_path)
+        written(tmp_path, "d.json", f'[{good},\n{{"input": "b", "{field}": {deep}}}]')
+        assert "d.json:2: is nested too deeply" in complaint("d.json", tmp_path)
+        assert "row 1: is nested too deeply" in complaint([{"input": "b", field: json.loads(deep)}])
+
+    def test_a_row_in_memory_that_holds_itself_or_cannot_be_written_is_named(self):
+        itself = {"input": "a"}
+        itself["metadata"] = itself
+
+        class Odd:
+            def __str__(self) -> str:
+                raise RuntimeError("no")
+
+        assert "row 1: is nested too deeply" in complaint([itself])
+        assert "row 1: cannot be kept as JSON (RuntimeError: no)" in complaint([{"input": "a", "x": Odd()}])
+
+    def test_numbers_too_long_to_be_written(self):
+        long = 10**5000
+        assert samples_of([{"input": "a", "metadata": {"n": long}}])[0].to_json()
+        assert samples_of([{"input": "a", "expected": long}])[0].to_json()
+        assert samples_of([{"input": "a", "ground_truth": long}])[0].ground_truth == "a whole number of 5,001 digits"
+        assert "whole number of at most 100 digits" in complaint([{"input": "a", "id": long}])
+        assert "the number a whole number of 5,001 digits" in complaint([{"input": long}])
+        assert "cannot be kept" in complaint([Sample(id=long, input="a")])
+
+    @pytest.mark.parametrize("path", ["/dev/zero", "pipe", "big.txt"])
+    def test_a_rubric_is_a_regular_file_of_moderate_size(self, tmp_path, path):
+        os.mkfifo(tmp_path / "pipe")
+        with (tmp_path / "big.txt").open("wb") as file:
+            file.truncate(4_000_001)
+        told = complaint([{"input": "a", "rubric_path": path}], tmp_path)
+        assert "cannot read the rubric" in told
+        assert ("regular file" in told) != (path == "big.txt")

@@ -38,6 +38,7 @@ def check_dataset(dataset: PlacedDataset, *, checks: Sequence[SampleCheck] = ())
         DatasetError: with up to 20 problems and the number of further ones: rows that cannot be understood, ids that
             occur twice (compared as text), complaints. Or with one: there are no rows, or a filter leaves none.
     """
+    dataset.checked = None
     problems = _Problems()
     ids = IdDigests()
     rows = selected = 0
@@ -55,6 +56,7 @@ def check_dataset(dataset: PlacedDataset, *, checks: Sequence[SampleCheck] = ())
     problems.raise_if_any()
     if selected == 0:
         raise DatasetError([Problem(dataset.why_empty(), Source(path=dataset.path))])
+    dataset.checked = selected
     return DatasetCheck(selected, rows, tuple(dataset.warnings))
 
 

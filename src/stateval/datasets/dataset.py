@@ -11,14 +11,17 @@ from stateval.datasets.rows import Entry, RowParser
 from stateval.datasets.sources import RowSource
 from stateval.errors import DatasetError
 from stateval.records.sample import Sample
-from stateval.records.source import Problem
+from stateval.records.source import Problem, Source
 
 
 class PlacedDataset(ABC):
     """The rows of a source as samples, in order; iterating again reads the source again.
 
     It follows `records.protocols.Dataset`. A context manager: leaving it deletes what it has put on disk.
+    `checked` is how many samples the last check found: iterating gives as many.
     """
+
+    checked: int | None = None
 
     @abstractmethod
     def entries(self) -> Iterator[Entry]:
@@ -48,12 +51,26 @@ class PlacedDataset(ABC):
         return "the dataset holds no rows"
 
     def __iter__(self) -> Iterator[Sample]:
-        """The selected samples. Raises DatasetError at a bad row, naming file and line."""
+        """The selected samples.
+
+        Raises DatasetError at a bad row, naming file and line, and where there are more or fewer samples than the check
+        found.
+        """
+        count = 0
         for entry in self.entries():
             if entry.sample is None:
                 raise DatasetError(entry.problems)
             if entry.selected:
+                if count == self.checked:
+                    raise self._changed()
+                count += 1
                 yield entry.sample
+        if self.checked is not None and count < self.checked:
+            raise self._changed()
+
+    def _changed(self) -> DatasetError:
+        what = "has changed since it was checked" if self.path else "the rows have changed since they were checked"
+        return DatasetError([Problem(what, Source(path=self.path), "start the run again")])
 
     def __enter__(self) -> PlacedDataset:
         return self

@@ -16,6 +16,7 @@ FIELDS = (*Sample.model_fields, "rubric_path", *ALIASES)
 """The names that a row may use."""
 
 _JSON_CELLS = ("agent_args", "rubric_vars", "extra_vars", "metadata", "expected")
+_TOO_GREAT = 10**100
 _OBJECTS = ("agent_args", "rubric_vars", "extra_vars", "metadata")
 
 
@@ -54,7 +55,9 @@ def _checked_id(value: Any) -> str | int:
     if isinstance(value, str) and value:
         return value
     if isinstance(value, Integral) and not isinstance(value, bool):
-        return int(value)
+        if abs(int(value)) < _TOO_GREAT:
+            return int(value)
+        raise FieldFault("must be text or a whole number of at most 100 digits")
     raise FieldFault(f"must be text or a whole number, not {kind_of(value) if value != '' else 'empty'}")
 
 

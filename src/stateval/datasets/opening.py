@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
@@ -33,6 +34,7 @@ _ENDINGS = {
     ".json": "json",
     ".parquet": "parquet",
 }
+_STANDARD_INPUT = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _HUB = re.compile(r"^(https?://)?(www\.)?(huggingface\.co|hf\.co)/|^hf://", re.IGNORECASE)
 
@@ -110,9 +112,18 @@ def _file_source(path: str | os.PathLike[str], base_directory: Path, format: str
     file = base_directory / path
     with file_errors(_shown(file)):
         is_pipe = file.exists() and not file.is_file() and not file.is_dir()
+        is_endless = is_pipe and _is_device(file)
+    if is_endless:
+        raise bad_file(_shown(file), "is a device, not a file", advice="name a file, a pipe or /dev/stdin")
     if is_pipe:
         return StreamRows(lambda: file.open("rb"), format or _format_of(str(path)), _shown(file))
     return FileRows([_data_file(path, base_directory, format)])
+
+
+def _is_device(file: Path) -> bool:
+    """Whether it is a device such as /dev/zero, which never ends; a terminal at /dev/stdin does."""
+    mode = file.stat().st_mode
+    return stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and str(file) not in _STANDARD_INPUT)
 
 
 def _data_file(path: str | os.PathLike[str], base_directory: Path, format: str | None) -> DataFile:  # noqa: A002
@@ -120,11 +131,13 @@ def _data_file(path: str | os.PathLike[str], base_directory: Path, format: str |
     file = base_directory / path
     shown = _shown(file)
     with file_errors(shown):
-        is_directory, exists = file.is_dir(), file.exists()
+        is_directory, exists, is_file = file.is_dir(), file.exists(), file.is_file()
     if is_directory:
         raise bad_file(shown, "is a directory", advice="name the file, or a list of files")
     if not exists:
         raise bad_file(shown, "there is no such file", advice=_nearest_file(file, base_directory))
+    if not is_file:
+        raise bad_file(shown, "is not a regular file", advice="of several files each must be one")
     return DataFile(file, format or _format_of(str(path)), written=str(path), shown=shown)
 
 

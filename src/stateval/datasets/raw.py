@@ -7,6 +7,7 @@ import re
 from typing import Any, BinaryIO, NamedTuple
 
 from stateval.errors import DatasetError
+from stateval.records.encoding import plain
 from stateval.records.source import Problem, Source
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
@@ -84,7 +85,7 @@ def kind_of(value: Any) -> str:
         case bool():
             return f"`{str(value).lower()}`"
         case int() | float():
-            return f"the number {value}"
+            return f"the number {plain(value)}"
         case str():
             return "text"
         case list() | tuple():

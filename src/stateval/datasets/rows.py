@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,12 +14,14 @@ from stateval.datasets.fields import ALIASES, CHECKS, FIELDS, CellList, value_of
 from stateval.datasets.raw import Place, RawRow, bad_file, kind_of
 from stateval.datasets.turns import FieldFault
 from stateval.errors import UsageError
+from stateval.records.encoding import TOO_DEEP, dump_json, is_too_deep
 from stateval.records.sample import Sample
 from stateval.records.source import Problem, Source
 
 _ONCE_IN_METADATA = ("agent_args", "rubric_vars", "extra_vars", "tags")
 _MOST_RUBRICS_KEPT = 64
 _MOST_NAMES_KEPT = 1000
+_LARGEST_RUBRIC = 4_000_000
 
 
 class Entry(NamedTuple):
@@ -60,10 +63,13 @@ class RowParser:
         place, row, cells, problem = raw
         if problem is not None:
             return Entry(place, None, (problem,))
+        if not isinstance(row, Mapping | Sample):
+            return Entry(place, None, (Problem(f"is {kind_of(row)}; a row is a dict or a Sample", place.source()),))
+        complaint = _not_storable(row, in_memory=place.path is None)
+        if complaint is not None:
+            return Entry(place, None, (Problem(complaint, place.source()),))
         if isinstance(row, Sample):
             return Entry(place, row, own_id=True)
-        if not isinstance(row, Mapping):
-            return Entry(place, None, (Problem(f"is {kind_of(row)}; a row is a dict or a Sample", place.source()),))
         if self._unseen:
             self._unseen.difference_update(row)
         if cells and place.row == 1:
@@ -205,6 +211,11 @@ class _RubricFiles:
     def _read(self, path: str) -> str:
         file = self._base_directory / path
         try:
+            status = file.stat()
+            if not stat.S_ISREG(status.st_mode):
+                raise ValueError("it is not a regular file")
+            if status.st_size > _LARGEST_RUBRIC:
+                raise ValueError(f"it has {status.st_size:,} bytes; a rubric has {_LARGEST_RUBRIC:,} at most")
             return file.read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -216,6 +227,19 @@ class _RubricFiles:
 
 
 _MAPPING = "name the right one with `dataset: {path: ..., input: COLUMN}`"
+
+
+def _not_storable(row: Mapping[Any, Any] | Sample, *, in_memory: bool) -> str | None:
+    """Why a row cannot be kept as JSON. What stands in a file is JSON already, though it may be nested too deeply."""
+    if not in_memory:
+        return TOO_DEEP if isinstance(row, dict) and is_too_deep(row) else None
+    try:
+        if isinstance(row, Sample):
+            str(row.id)
+        dump_json(row.to_dict() if isinstance(row, Sample) else row)
+    except Exception as error:  # noqa: BLE001 - a row in memory may hold any object
+        return TOO_DEEP if str(error) == TOO_DEEP else f"cannot be kept as JSON ({type(error).__name__}: {error})"
+    return None
 
 
 def _listed(row: Mapping[Any, Any]) -> str:

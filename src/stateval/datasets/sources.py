@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import os
 import pickle
 import shutil
@@ -29,6 +30,7 @@ READERS: Mapping[str, Callable[[BinaryIO, str | None], Iterator[RawRow]]] = {
     "json": json_rows,
     "parquet": parquet_rows,
 }
+_PIECE = 1 << 16
 _GZIP_MARK = b"\x1f\x8b"
 
 
@@ -79,13 +81,24 @@ class DataFile:
         self._content: _Content | None = None
 
     def rows(self) -> Iterator[RawRow]:
-        """The rows. Raises DatasetError where the file cannot be read, or has changed since the first reading."""
+        """The rows. Raises DatasetError where the file cannot be read, or has changed since the first reading.
+
+        Every piece that is read is compared with what the file was, so no row that was added since is ever a row.
+        """
         with file_errors(self.shown):
             self._refuse_change()
-            with self._file.open("rb") as stream, _unpacked(stream, self._format) as content:
-                if self._format != "parquet":
-                    refuse_utf16(content.peek(2)[:2], self.shown)  # type: ignore[attr-defined]
-                yield from READERS[self._format](content, self.shown)
+            yield from self._rows()
+            self._refuse_change()
+
+    def _rows(self) -> Iterator[RawRow]:
+        with (
+            self._file.open("rb", buffering=0) as file,
+            io.BufferedReader(_Watched(file, self._refuse_change), _PIECE) as stream,
+            _unpacked(cast(BinaryIO, stream), self._format) as content,
+        ):
+            if self._format != "parquet":
+                refuse_utf16(content.peek(2)[:2], self.shown)  # type: ignore[attr-defined]
+            yield from READERS[self._format](content, self.shown)
 
     @property
     def provenance(self) -> dict[str, Any]:
@@ -105,6 +118,31 @@ class DataFile:
             raise bad_file(self.shown, "has changed since it was checked", advice="start the run again")
         self._content = _Content(status.st_size, status.st_mtime_ns, digest)
         return self._content
+
+
+class _Watched(io.RawIOBase):
+    """A file that calls `watch` after each piece that was read of it."""
+
+    def __init__(self, file: io.FileIO, watch: Callable[[], object]) -> None:
+        self._file = file
+        self._watch = watch
+
+    def readinto(self, buffer: Any) -> int | None:
+        count = self._file.readinto(buffer)
+        self._watch()
+        return count
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
 
 
 class FileRows:
@@ -184,9 +222,9 @@ class IterableRows:
                 for item in self._items:
                     pickle.dump(item, stream, protocol=pickle.HIGHEST_PROTOCOL)
                     self._count += 1
-        except Exception as error:
+        except BaseException as error:
             spool.close()
-            if isinstance(error, DatasetError):
+            if isinstance(error, DatasetError) or not isinstance(error, Exception):
                 raise
             reason = f"{type(error).__name__}: {error}"
             raise DatasetError(f"the rows end with an error after row {self._count} ({reason})") from error
@@ -234,9 +272,13 @@ class StreamRows:
     def _copied(self) -> DataFile:
         if self._copy is None:
             self._spool = _TemporaryFile()
-            with file_errors(self.path), self._spool.path.open("wb") as target, self._open() as stream:
-                while piece := stream.read(1 << 20):
-                    target.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
+            try:
+                with file_errors(self.path), self._spool.path.open("wb") as target, self._open() as stream:
+                    while piece := stream.read(1 << 20):
+                        target.write(piece.encode("utf-8", "surrogatepass") if isinstance(piece, str) else piece)
+            except BaseException:
+                self._spool.close()
+                raise
             self._copy = DataFile(self._spool.path, self._format, written=str(self.path), shown=self.path)
         return self._copy
 
