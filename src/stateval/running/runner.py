@@ -69,6 +69,8 @@ class RunOutcome:
     @property
     def exit_status(self) -> ExitStatus:
         """What the command returns; the order of precedence is that of `ExitStatus`."""
+        if isinstance(self.error, ModelUnavailable):
+            return ExitStatus.UNFINISHED  # something had run, or there would be no outcome
         if self.error is not None:
             return self.error.exit_status
         if not self.summary.finished or all_errored(self.summary):
