@@ -68,7 +68,7 @@ class ResultsDirectory:
     def __init__(self, path: Path, record: RunRecord, *, redaction: Redaction | None = None) -> None:
         self.path = path
         self.record = record
-        self._redaction = redaction or Redaction()
+        self._redaction = (redaction or Redaction()).sparing([*record.models, *record.models.values()])
         self._lock: filelock.BaseFileLock | None = None
 
     @classmethod
@@ -219,7 +219,7 @@ class ResultsDirectory:
         self._write(self.path / _RUN_FILE, [dump_json(self.record.to_dict(), indent=True)])
 
     def _write(self, path: Path, chunks: Iterable[bytes]) -> None:
-        write_whole(path, map(self._redaction.scrub_bytes, chunks))
+        write_whole(path, map(self._redaction.scrub_json, chunks))
 
 
 def _locked(path: Path) -> filelock.BaseFileLock:

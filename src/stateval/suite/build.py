@@ -20,7 +20,7 @@ from stateval.records.marks import Mark
 from stateval.records.protocols import Extractor, Grader, RewardComposer, Target
 from stateval.records.sample import Sample, SimulatedInput
 from stateval.records.source import Problem, Source
-from stateval.redaction import secrets_of_environment
+from stateval.redaction import secrets_of_configuration, secrets_of_environment, without_secrets
 from stateval.rewards import CustomReward, MetricReward
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
 from stateval.suite.later import refusal
@@ -115,7 +115,7 @@ class _Building:
                 pass_threshold=spec.pass_threshold,
                 seed=spec.seed,
                 config=configuration(self._loaded),
-                secrets=frozenset(secrets_of_environment() | set(_keys_in(self._loaded))),
+                secrets=frozenset(secrets_in(self._loaded)),
             )
         return built
 
@@ -263,19 +263,22 @@ class _Building:
 
 def configuration(loaded: LoadedSuite) -> dict[str, Any]:
     """What `suite.json` shows of a suite: all that was said, without keys and without the rows."""
-    config = loaded.spec.model_dump(mode="json", exclude_none=True)
-    for target in [config.get("target"), *config.get("targets", ())]:
-        if target and "api_key" in target:
-            target["api_key"] = "[redacted]"
+    config: dict[str, Any] = without_secrets(loaded.spec.model_dump(mode="json", exclude_none=True))
     if isinstance(config["dataset"], list):
         config["dataset"] = f"{len(config['dataset'])} rows in the suite file"
     return config
 
 
+def secrets_in(loaded: LoadedSuite) -> set[str]:
+    """What is to be kept secret: values of the environment, the suite's own keys, passwords in its URLs."""
+    return secrets_of_environment() | set(_keys_in(loaded))
+
+
 def _keys_in(loaded: LoadedSuite) -> Iterator[str]:
-    for target in loaded.spec.all_targets:
-        if isinstance(target, LocalAgentTargetSpec) and target.api_key:
-            yield target.api_key
+    config = loaded.spec.model_dump(mode="json", exclude_none=True)
+    if isinstance(config["dataset"], list):
+        del config["dataset"]  # rows are no configuration
+    yield from secrets_of_configuration(config)
 
 
 def _label(name: str | None, handle: str | None) -> str:
