@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from stateval.cli.screen import screen
+
 
 def init(
     directory: Annotated[
@@ -19,5 +21,5 @@ def init(
 
     paths = write_new_suite(directory, force=force)
     for path in paths:
-        typer.echo(f"wrote {path}")
-    typer.echo(f"next: stateval run {paths[0]}")
+        screen.say(f"wrote {path}")
+    screen.say(f"next: stateval run {paths[0]}")

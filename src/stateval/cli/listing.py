@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from typing import TYPE_CHECKING
 
-import typer
+from stateval.cli.screen import screen
 
 if TYPE_CHECKING:
     from stateval.extractors import BuiltinExtractor
@@ -32,14 +32,14 @@ def _list(kind: str, builtin: Mapping[str, BuiltinExtractor] | Mapping[str, Buil
     from stateval.loading.registry import Registry
 
     for part in builtin.values():
-        typer.echo(part.name)
-        typer.echo(f"    {part.description}{_reads(part)}")
+        screen.say(part.name)
+        screen.say(f"    {part.description}{_reads(part)}")
         for option in part.option_descriptions:
-            typer.echo(f"    {_option(option)}")
+            screen.say(f"    {_option(option)}")
     points = Registry().entry_points(f"stateval.{kind}s")
     for name, point in sorted(points.items()):
-        typer.echo(f"{name}\n    of the package {_package(point)}: {point.value}")
-    typer.echo(f"\nYour own: `file.py:function`, marked `@{kind}`; the file is relative to the suite file.")
+        screen.say(f"{name}\n    of the package {_package(point)}: {point.value}")
+    screen.say(f"\nYour own: `file.py:function`, marked `@{kind}`; the file is relative to the suite file.")
 
 
 def _reads(part: BuiltinExtractor | BuiltinGrader) -> str:

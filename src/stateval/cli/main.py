@@ -16,9 +16,10 @@ from stateval.cli.init import init
 from stateval.cli.listing import list_extractors, list_graders
 from stateval.cli.run import run
 from stateval.cli.schema import schema
+from stateval.cli.screen import screen
 from stateval.cli.validate import validate
 from stateval.errors import ExitStatus, StatevalError
-from stateval.redaction import Redaction, secrets_of_environment
+from stateval.reports.printable import shortened
 
 app = typer.Typer(
     name="stateval",
@@ -50,31 +51,49 @@ def _options(
 def main() -> None:
     """Runs the command line and exits with an `ExitStatus`."""
     debug = "--debug" in sys.argv or bool(os.environ.get("STATEVAL_DEBUG"))
-    redaction = Redaction(secrets_of_environment())
-    _configure_logging(debug, redaction)
+    screen.open()
+    _configure_logging(debug)
     try:
         app()
-    except StatevalError as error:
-        details = traceback.format_exc() if debug else ""
-        typer.echo(redaction.scrub(f"{details}error: {error}"), err=True)
-        sys.exit(error.exit_status)
     except KeyboardInterrupt:
         sys.exit(ExitStatus.INTERRUPTED)
+    except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the last place that can say anything of it
+        sys.exit(_told(error, debug=debug))
+    finally:
+        screen.close()
 
 
-def _configure_logging(debug: bool, redaction: Redaction) -> None:
-    """Warnings, or everything, to standard error, without known secrets."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Redacting("%(levelname)s: %(message)s", redaction))
+def _told(error: BaseException, *, debug: bool) -> ExitStatus:
+    """Says what ended the program; gives back the status to exit with."""
+    details = "".join(traceback.format_exception(error)) if debug else ""
+    cause = _first_cause(error)
+    match cause:
+        case StatevalError():
+            screen.complain_of(cause, details)
+            return cause.exit_status
+        case KeyboardInterrupt():
+            return ExitStatus.INTERRUPTED
+    (*_, told) = traceback.format_exception_only(cause)
+    advice = "" if debug else "; run again with --debug for the traceback"
+    screen.complain(f"{details}error: unexpected {shortened(screen.one_line(told.rstrip()))}{advice}")
+    return ExitStatus.UNFINISHED
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _configure_logging(debug: bool) -> None:
+    """Warnings, or everything, to standard error, fit for a screen."""
+    handler = logging.StreamHandler(screen.err)
+    handler.setFormatter(_Clean("%(levelname)s: %(message)s"))
     logging.basicConfig(level=logging.DEBUG if debug else logging.WARNING, handlers=[handler])
     if not debug:
         logging.getLogger("stamina").setLevel(logging.ERROR)
 
 
-class _Redacting(logging.Formatter):
-    def __init__(self, form: str, redaction: Redaction) -> None:
-        super().__init__(form)
-        self._redaction = redaction
-
+class _Clean(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return self._redaction.scrub(super().format(record))
+        return screen.clean(super().format(record), screen.err.encoding)

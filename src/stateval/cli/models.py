@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from stateval.cli.screen import screen
 from stateval.errors import UsageError
 
 app = typer.Typer(help="Embedded models: which there are, which are on this machine, and fetching one.")
@@ -19,9 +20,9 @@ def list_models() -> None:
     from stateval.llm.catalogue import listing
 
     for model, file in listing():
-        typer.echo(f"{model.handle}  {model.size / 1e6:,.0f} MB  {model.license}")
-        typer.echo(f"    {model.description}")
-        typer.echo(f"    {file or f'not fetched: `stateval models pull {model.name}`'}")
+        screen.say(f"{model.handle}  {model.size / 1e6:,.0f} MB  {model.license}")
+        screen.say(f"    {model.description}")
+        screen.say(f"    {file or f'not fetched: `stateval models pull {model.name}`'}")
 
 
 @app.command()
@@ -32,7 +33,7 @@ def pull(name: Name = "smollm2-135m") -> None:
 
     with shown_progress(f"fetching model {name}") as progress:
         file = fetch(name, progress)
-    typer.echo(file)
+    screen.say(file)
 
 
 @app.command()
@@ -45,4 +46,4 @@ def path(name: Name = "smollm2-135m") -> None:
     if file is None:
         short = find(name).name
         raise UsageError(f"the embedded model `{short}` is not on this machine; run `stateval models pull {short}`")
-    typer.echo(file)
+    screen.say(file)

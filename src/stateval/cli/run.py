@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
+from contextlib import nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stateval.errors import StatevalError
+from stateval.cli.screen import screen
+from stateval.errors import ExitStatus, StatevalError, UsageError
 
 if TYPE_CHECKING:
     from stateval.running.plan import RunPlan
+    from stateval.running.runner import RunOutcome
     from stateval.running.session import Destination, Session
     from stateval.suite.overrides import Override
 
@@ -57,10 +59,7 @@ def run(
     Exit status: 0 passed or no gate, 1 gate failed, 2 suite or data wrong, 3 inconclusive, 4 unfinished or every
     sample errored, 130 interrupted.
     """
-    from stateval.running.session import Destination
-    from stateval.suite.build import build_plan, check_plan
-    from stateval.suite.load import load_suite
-
+    started_in = _current_directory()
     overrides = [
         *_overrides(
             max_concurrent=("--max-concurrent", max_concurrent),
@@ -73,23 +72,71 @@ def run(
         ),
         *_set(set_ or []),
     ]
-    loaded = load_suite(suite, overrides)
-    plan = build_plan(loaded)
-    checked = check_plan(plan)
-    if not quiet:
-        for note in (*loaded.notes, *map(str, checked.warnings)):
-            typer.echo(f"note: {note}", err=True)
-    destination = Destination(path=output or loaded.output, save=not no_save, fresh=fresh)
     shown = _display(display, quiet=quiet)
-    session = _run_with_display(plan, checked.count, destination, shown)
-    if shown is not Display.JSON:
-        _report(session, quiet=quiet)
+    place = absolute(output) if output is not None else None
+    with screen.only_ours() if shown is Display.JSON else nullcontext():
+        plan, place_in_suite, notes = _prepared(suite, overrides)
+        samples, warnings = _checked(plan)
+        if not quiet:
+            for note in (*notes, *warnings):
+                screen.complain(f"note: {note}")
+        destination = _destination(plan, place or place_in_suite, started_in, save=not no_save, fresh=fresh)
+        session = _run_with_display(plan, samples, destination, shown)
+        if shown is not Display.JSON:
+            _report(session, quiet=quiet)
+        _complain_of(session.outcome)
     raise typer.Exit(session.outcome.exit_status)
+
+
+def absolute(path: Path) -> Path:
+    """The path as it is meant here and now; user code may change the current directory. `~` is the home directory."""
+    try:
+        return path.expanduser().absolute()
+    except RuntimeError as error:
+        raise UsageError(f"{path}: {error}") from None
+
+
+def _current_directory() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageError(f"the current directory cannot be used: {error.strerror}; change to another one") from None
+
+
+def _prepared(suite: Path, overrides: Sequence[Override]) -> tuple[RunPlan, Path | None, tuple[str, ...]]:
+    """The plan of a suite, the results directory that it names, and notes; its secrets are known to the screen then."""
+    from stateval.suite.build import build_plan, secrets_in
+    from stateval.suite.load import load_suite
+
+    try:
+        loaded = load_suite(suite, overrides)
+    except StatevalError:
+        screen.know_suite(suite)
+        raise
+    screen.know(secrets_in(loaded))
+    return build_plan(loaded), loaded.output, loaded.notes
+
+
+def _checked(plan: RunPlan) -> tuple[int, list[str]]:
+    from stateval.suite.build import check_plan
+
+    checked = check_plan(plan)
+    return checked.count, [str(warning) for warning in checked.warnings]
+
+
+def _destination(plan: RunPlan, path: Path | None, started_in: Path, *, save: bool, fresh: bool) -> Destination:
+    from stateval.results.directory import default_directory
+    from stateval.running.session import Destination
+
+    if path is None and save:
+        path = default_directory(plan.name, below=started_in)
+    return Destination(path=path, save=save, fresh=fresh)
 
 
 def _overrides(**said: tuple[str, Any]) -> Iterator[Override]:
     from stateval.suite.overrides import Override
 
+    screen.know_configuration({field.removeprefix("target__"): value for field, (_, value) in said.items()})
     for field, (option, value) in said.items():
         if value is not None:
             yield Override.of(field.replace("__", "."), value, option)
@@ -98,13 +145,15 @@ def _overrides(**said: tuple[str, Any]) -> Iterator[Override]:
 def _set(pairs: list[str]) -> list[Override]:
     from stateval.suite.overrides import parse_set
 
-    return [parse_set(pair) for pair in pairs]
+    overrides = [parse_set(pair) for pair in pairs]
+    screen.know_configuration([{override.path[-1]: override.value} for override in overrides])
+    return overrides
 
 
 def _display(asked: Display | None, *, quiet: bool) -> Display:
     if quiet:
         return Display.NONE
-    return asked or (Display.RICH if sys.stdout.isatty() else Display.SIMPLE)
+    return asked or (Display.RICH if screen.out.isatty() else Display.SIMPLE)
 
 
 def _run_with_display(plan: RunPlan, samples: int, destination: Destination, shown: Display) -> Session:
@@ -118,7 +167,7 @@ def _run_with_display(plan: RunPlan, samples: int, destination: Destination, sho
     async def both() -> Session:
         with EventChannel() as channel:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(show, channel, make_display(shown, Console()))
+                tasks.start_soon(show, channel, make_display(shown, Console(file=screen.out), screen.redaction))
                 ended = await _settled(
                     run_session(plan, samples=samples, destination=destination, channel=channel, handle_signals=True)
                 )
@@ -139,18 +188,32 @@ async def _settled(session: Awaitable[Session]) -> Session | StatevalError:
 
 
 def _report(session: Session, *, quiet: bool) -> None:
-    from rich.console import Console
-
+    from stateval.records.summary import Summary
     from stateval.reports.samples import noteworthy, samples_report
-    from stateval.reports.terminal import summary_report
+    from stateval.reports.terminal import report_console, summary_report
 
-    console = Console()
+    console = report_console(screen.out)
     outcome, directory = session.outcome, session.directory
+    summary = Summary.from_json(screen.redaction.scrub_json(outcome.summary.to_json()))
     if quiet:
-        for verdict in outcome.summary.gates:
-            console.print(f"{verdict.outcome.value}: {verdict.condition}", markup=False, highlight=False)
+        for verdict in summary.gates:
+            screen.say(f"{verdict.outcome.value}: {verdict.condition}")
         return
-    for model in outcome.summary.models:
-        console.print(samples_report(noteworthy(directory, model.model), encoding=console.encoding))
-    place = str(directory.path) if session.saved else None
-    console.print(summary_report(outcome.summary, directory=place, encoding=console.encoding))
+    try:
+        for model in outcome.summary.models:
+            console.print(samples_report(noteworthy(directory, model.model), encoding=console.encoding))
+    except (StatevalError, OSError) as error:
+        screen.complain(f"warning: the results cannot be read again: {error}")
+    place = screen.clean(str(directory.path)) if session.saved else None
+    console.print(summary_report(summary, directory=place, encoding=console.encoding))
+
+
+def _complain_of(outcome: RunOutcome) -> None:
+    """Says why a run stopped before its end, or why else it does not count as finished."""
+    if outcome.error is not None:
+        screen.complain_of(outcome.error)
+    elif outcome.stopped_because is not None:
+        screen.complain(f"error: the run stopped: {screen.one_line(outcome.stopped_because)}")
+    elif outcome.exit_status is ExitStatus.UNFINISHED:
+        finished = outcome.summary.finished
+        screen.complain(f"error: {'every sample errored' if finished else 'not every planned sample was reached'}")

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from stateval.cli.run import absolute
+from stateval.cli.screen import screen
 from stateval.errors import UsageError
 
 
@@ -18,10 +20,11 @@ def schema(
 
     text = shipped_schema()
     if output is None:
-        typer.echo(text, nl=False)
+        screen.out.write(text)
         return
+    output = absolute(output)
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output}: cannot be written: {error.strerror}") from None
-    typer.echo(f"wrote {output}")
+    screen.say(f"wrote {output}")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from stateval.cli.screen import screen
 from stateval.errors import ExitStatus
 
 
@@ -24,7 +25,10 @@ def validate(
     from stateval.suite.overrides import parse_set
     from stateval.suite.report import examine
 
-    report = examine(suite, [parse_set(pair) for pair in set_ or ()])
-    typer.echo(report.text(), nl=False)
+    overrides = [parse_set(pair) for pair in set_ or ()]
+    screen.know_configuration([{override.path[-1]: override.value} for override in overrides])
+    report = examine(suite, overrides)
+    screen.know_suite(suite)
+    screen.say(report.text().removesuffix("\n"))
     if report.problems:
         raise typer.Exit(ExitStatus.INPUT_WRONG)

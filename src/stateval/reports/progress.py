@@ -17,6 +17,7 @@ from rich.text import Text
 
 from stateval.errors import UsageError
 from stateval.records.encoding import plain
+from stateval.redaction import Redaction
 from stateval.reports.printable import printable, shortened
 from stateval.running.events import (
     Event,
@@ -75,15 +76,19 @@ async def show(channel: EventChannel, display: Display) -> None:
         _log.warning("progress is no longer shown: %s", lost.exceptions[0])
 
 
-def make_display(name: str, console: Console) -> Display:
-    """The display of that name (one of `DISPLAYS`), writing to this console. Raises UsageError for other names."""
+def make_display(name: str, console: Console, redaction: Redaction | None = None) -> Display:
+    """The display of that name (one of `DISPLAYS`), writing to this console without the secrets that are known.
+
+    Raises UsageError for other names.
+    """
+    known = redaction or Redaction()
     match name:
         case "rich":
-            return RichDisplay(console)
+            return RichDisplay(console, known)
         case "simple":
-            return SimpleDisplay(console.file)
+            return SimpleDisplay(console.file, known)
         case "json":
-            return JsonDisplay(console.file)
+            return JsonDisplay(console.file, known)
         case "none":
             return NoDisplay()
     raise UsageError(f"there is no display `{name}`; use one of {', '.join(DISPLAYS)}")
@@ -102,8 +107,9 @@ class NoDisplay:
 class JsonDisplay:
     """One JSON object a line, in ASCII: each event under its name in `event`, and at last `end` with the counts."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], redaction: Redaction | None = None) -> None:
         self._stream = stream
+        self._redaction = redaction or Redaction()
 
     def update(self, event: Event, progress: Progress) -> None:
         fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
@@ -116,15 +122,17 @@ class JsonDisplay:
         self._write({"event": "end", **counts, "dropped": dropped})
 
     def _write(self, value: dict[str, Any]) -> None:
-        self._stream.write(f"{json.dumps(plain(value))}\n")
+        line = self._redaction.scrub_json(json.dumps(plain(value)).encode("ascii"))
+        self._stream.write(f"{line.decode('ascii')}\n")
         self._stream.flush()
 
 
 class SimpleDisplay:
     """One plain line per finished sample, for logs: no colour, no cursor movement."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], redaction: Redaction | None = None) -> None:
         self._stream = stream
+        self._redaction = redaction or Redaction()
         self._shown = 0
         self._several_models = False
         self._several_runs = False
@@ -159,15 +167,16 @@ class SimpleDisplay:
 
     def _write(self, line: str) -> None:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        self._stream.write(f"{printable(line, encoding=encoding)}\n")
+        self._stream.write(f"{printable(self._redaction.scrub(line), encoding=encoding)}\n")
         self._stream.flush()
 
 
 class RichDisplay:
     """A progress bar, the samples in flight, and each metric's mean so far; gone when the run is over."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, redaction: Redaction | None = None) -> None:
         self._console = console
+        self._redaction = redaction or Redaction()
         self._suite = ""
         self._running: dict[tuple[str, int, str], str] = {}
         self._started = time.monotonic()
@@ -221,7 +230,8 @@ class RichDisplay:
         return table
 
     def _text(self, text: str) -> Text:
-        return Text(printable(text, encoding=self._console.encoding), no_wrap=True, overflow="ellipsis")
+        shown = printable(self._redaction.scrub(text), encoding=self._console.encoding)
+        return Text(shown, no_wrap=True, overflow="ellipsis")
 
 
 async def _refresh_again_and_again(channel: EventChannel, display: Display) -> None:
