@@ -640,3 +640,18 @@ def test_a_truth_that_is_another_metrics_is_missed_before_anything_runs(evaltest
         assert finished.status == 2, finished.output
         assert "samples.jsonl:1" in finished.output
         assert "metric `other`" in finished.output
+
+
+def test_threads_of_user_code_do_not_keep_the_command_alive(evaltester: EvalTester) -> None:
+    agent = """
+        import threading, time
+
+        threading.Thread(target=lambda: time.sleep(3600)).start()
+
+        def make(sample):
+            return str
+    """
+    evaltester.write_suite(ROWS, agent=agent, gate=GATE)
+    finished = evaltester.command("run", "suite.yaml", "--no-save", timeout=60)
+    assert finished.status == 0, finished.output
+    assert "PASS" in finished.stdout

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
+import threading
+import time
 import traceback
 from typing import Annotated
 
@@ -20,6 +23,8 @@ from stateval.cli.screen import screen
 from stateval.cli.validate import validate
 from stateval.errors import ExitStatus, StatevalError
 from stateval.reports.printable import shortened
+
+_SECONDS_FOR_THREADS = 2.0
 
 app = typer.Typer(
     name="stateval",
@@ -53,14 +58,33 @@ def main() -> None:
     debug = "--debug" in sys.argv or bool(os.environ.get("STATEVAL_DEBUG"))
     screen.open()
     _configure_logging(debug)
+    status = _run(debug)
+    screen.close()
+    _leave_threads_behind(status)
+    sys.exit(status)
+
+
+def _run(debug: bool) -> int:
     try:
         app()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else ExitStatus.PASSED
     except KeyboardInterrupt:
-        sys.exit(ExitStatus.INTERRUPTED)
+        return ExitStatus.INTERRUPTED
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the last place that can say anything of it
-        sys.exit(_told(error, debug=debug))
-    finally:
-        screen.close()
+        return _told(error, debug=debug)
+    return ExitStatus.PASSED
+
+
+def _leave_threads_behind(status: int) -> None:
+    """Ends the program here where threads that a user's code started would keep it alive for ever."""
+    deadline = time.monotonic() + _SECONDS_FOR_THREADS
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(0.0, deadline - time.monotonic()))
+            if thread.is_alive():
+                atexit._run_exitfuncs()
+                os._exit(status)
 
 
 def _told(error: BaseException, *, debug: bool) -> ExitStatus:

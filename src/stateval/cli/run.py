@@ -197,11 +197,13 @@ def _report(session: Session, *, quiet: bool) -> None:
     summary = Summary.from_json(screen.redaction.scrub_json(outcome.summary.to_json()))
     if quiet:
         for verdict in summary.gates:
-            screen.say(f"{verdict.outcome.value}: {verdict.condition}")
+            name = f"{verdict.name}: " if verdict.name else ""
+            screen.say(f"{name}{verdict.outcome.value}: {verdict.condition}")
         return
     try:
         for model in outcome.summary.models:
-            console.print(samples_report(noteworthy(directory, model.model), encoding=console.encoding))
+            found = noteworthy(directory, model.model)
+            console.print(samples_report(found, label=model.model, encoding=console.encoding))
     except (StatevalError, OSError) as error:
         screen.complain(f"warning: the results cannot be read again: {error}")
     place = screen.clean(str(directory.path)) if session.saved else None
