@@ -9,6 +9,7 @@ import io
 import json
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from stateval import (
     extractors,
     graders,
 )
-from stateval.errors import DatasetError, ExitStatus
+from stateval.errors import DatasetError, ExitStatus, ResultsError
 
 ROWS = [
     {"id": "a", "input": "I like apples", "ground_truth": "apples", "tags": ["fruit"]},
@@ -259,3 +260,90 @@ def test_public_names_are_lazy_and_real() -> None:
         assert getattr(stateval, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         _ = stateval.nonsense
+
+
+def _never_ends() -> dict[str, Any]:
+    row: dict[str, Any] = {"input": "a", "ground_truth": "a"}
+    return row | {"metadata": {"again": row, "itself": _itself()}}
+
+
+def _itself() -> list[Any]:
+    items: list[Any] = []
+    items.append(items)
+    return items
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"grader": None, "graders": ["contains"]},
+        {"grader": None, "graders": {5: "contains"}},
+        {"grader": None, "graders": {"a": ("contains", "last_assistant", "x")}},
+        {"name": 5},
+        {"name": ""},
+        {"output": 5},
+        {"output": "a\0b"},
+        {"max_samples": 10**30},
+        {"num_runs": 10**30},
+        {"max_concurrent": 10**30},
+        {"reward": 5},
+        {"gate": 5},
+        {"split": "x"},
+        {"sample_tags": 5},
+        {"exclude_tags": [5]},
+        {"on_error": []},
+        {"pass_threshold": "x"},
+        {"setup": 5},
+        {"setup": lambda client: None},
+        {"target": 5},
+        {"target": AgentEvalTarget(5)},  # type: ignore[arg-type]
+        {"target": AgentEvalTarget(lambda sample: Diary(), model_handles="abc")},
+        {"target": AgentEvalTarget(lambda sample: Diary(), timeout="x")},  # type: ignore[arg-type]
+        {"target": AgentEvalTarget(lambda sample: Diary(), max_retries=-1)},
+        {"dataset": {"path": "x.jsonl", "format": []}},
+    ],
+)
+def test_an_argument_of_a_wrong_kind_is_a_usage_error(wrong: dict[str, Any]) -> None:
+    good: dict[str, Any] = {"dataset": ROWS, "target": lambda sample: Diary(), "grader": graders.contains()}
+    with pytest.raises(UsageError):
+        EvalSuite(**{**good, **wrong})
+
+
+@pytest.mark.parametrize("path", [None, 5, "a\0b", "\ud800", "x" * 5000, b"x"])
+def test_a_suite_is_read_from_a_path(path: Any) -> None:
+    with pytest.raises(UsageError, match="`path` is"):
+        EvalSuite.from_file(path)
+
+
+def test_rows_that_cannot_be_kept_are_told_and_numbers_may_have_any_length() -> None:
+    def suite(row: dict[str, Any]) -> EvalSuite:
+        return EvalSuite(dataset=[row], target=lambda sample: Diary(), grader=graders.contains())
+
+    with pytest.raises(DatasetError, match="row 1: is nested too deeply"):
+        suite(_never_ends()).run(save=False)
+    assert suite({"input": "a", "ground_truth": "a", "metadata": {"n": 10**5000}}).run(save=False).average_score == 1
+
+
+def test_the_output_is_where_it_was_when_the_suite_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    for output, wanted in (("out", tmp_path / "one/out"), ("~/at-home", tmp_path / "at-home")):
+        monkeypatch.chdir(tmp_path / "one")
+        suite = EvalSuite(dataset=ROWS, target=lambda sample: Diary(), grader=graders.contains(), output=output)
+        monkeypatch.chdir(tmp_path / "two")
+        assert suite.run().path == wanted
+
+
+def test_results_that_cannot_be_written_and_half_an_emoji(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suite = EvalSuite(dataset=ROWS[:1], target=lambda sample: lambda message: "half \ud800", grader=graders.contains())
+    results = suite.run(save=False)
+    for write in (results.to_csv, results.to_json):
+        with pytest.raises(ResultsError, match="cannot be written"):
+            write(tmp_path / "no-such-directory" / "file")
+        with pytest.raises(UsageError, match="`path`"):
+            write("a\0b")
+    pandas = types.ModuleType("pandas")
+    pandas.DataFrame = list  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    assert results.to_dataframe()[0]["submission"] == "half \\ud800"

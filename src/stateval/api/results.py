@@ -7,12 +7,14 @@ import io
 import statistics
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from stateval.errors import ExitStatus, MissingExtra
+from stateval.api import arguments
+from stateval.errors import ExitStatus, MissingExtra, ResultsError
 from stateval.records.encoding import dump_json, json_text
 from stateval.records.result import Observation, SampleError, SampleResult
 from stateval.records.sample import Sample
@@ -180,30 +182,39 @@ class EvalResults:
             yield row
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
-        """Writes `rows` as CSV in UTF-8 to the path, or returns the text. Half an emoji becomes an escape."""
+        """Writes `rows` as CSV in UTF-8 to the path, or returns the text. Half an emoji becomes an escape.
+
+        Raises UsageError for what is no path, ResultsError where the file cannot be written.
+        """
         if path is None:
             text = io.StringIO(newline="")
             self._write_csv(text)
             return text.getvalue()
-        with Path(path).open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+        with (
+            _written(path) as place,
+            place.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+        ):
             self._write_csv(file)
         return None
 
     def to_json(self, path: str | Path | None = None) -> str | None:
-        """Writes all sample results as a JSON array to the path, or returns the text without one."""
+        """Writes all sample results as a JSON array to the path, or returns the text without one.
+
+        Raises UsageError for what is no path, ResultsError where the file cannot be written.
+        """
         if path is None:
             return b"".join(self._json_chunks()).decode("utf-8")
-        with Path(path).open("wb") as file:
+        with _written(path) as place, place.open("wb") as file:
             file.writelines(self._json_chunks())
         return None
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """`rows` as a pandas DataFrame. Raises MissingExtra without pandas."""
+        """`rows` as a pandas DataFrame. Half an emoji becomes an escape. Raises MissingExtra without pandas."""
         try:
             import pandas
         except ImportError:
             raise MissingExtra("Data frames", "pandas") from None
-        return pandas.DataFrame(list(self.rows()))
+        return pandas.DataFrame([{key: _escaped(value) for key, value in row.items()} for row in self.rows()])
 
     @property
     def _rewards(self) -> list[MetricSummary]:
@@ -236,3 +247,16 @@ class EvalResults:
 
 def _main_ledger(ledgers: dict[str, Ledger]) -> Ledger:
     return ledgers.get("reward") or next(iter(ledgers.values()))
+
+
+@contextmanager
+def _written(path: Any) -> Iterator[Path]:
+    place = arguments.path("path", path)
+    try:
+        yield place
+    except OSError as error:
+        raise ResultsError(f"{place}: cannot be written ({error.strerror or error})") from error
+
+
+def _escaped(value: Any) -> Any:
+    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import anyio
 from pydantic import ValidationError
 
+from stateval.api import arguments
 from stateval.api.results import EvalResults
 from stateval.datasets import SplitSpec, open_dataset, select
 from stateval.errors import GateFailed, GateInconclusive, UsageError
@@ -66,7 +67,14 @@ class AgentEvalTarget:
 
     def plans(self) -> Iterator[ModelPlan]:
         """One plan a model."""
-        for handle in self.model_handles or (None,):
+        arguments.number("timeout", self.timeout, least=1e-9)
+        arguments.count("max_retries", self.max_retries, least=0)
+        handles = arguments.texts("model_handles", self.model_handles)
+        if len(set(handles)) < len(handles):
+            raise UsageError("`model_handles` names a model twice")
+        if not callable(self.agent_factory):
+            raise UsageError(f"`agent_factory` is a {type(self.agent_factory).__name__}, not a function")
+        for handle in handles or (None,):
             target = PythonTarget(self.agent_factory, model_handle=handle)
             yield ModelPlan(handle or "default", target, handle, self.timeout, self.max_retries)
 
@@ -90,7 +98,7 @@ class EvalSuite:
         name: what results are called.
         split: `{"holdout": 0.2, "seed": 7, "use": "dev"}`.
         num_runs: repeats of the whole suite.
-        output: the results directory; a new one below `.stateval/runs` by default.
+        output: the results directory, made absolute at once; a new one below `.stateval/runs` by default.
         setup: a function without parameters that runs once, first.
 
     The other arguments are those of a suite file. Relative paths are relative to the current directory.
@@ -121,19 +129,24 @@ class EvalSuite:
         pass_threshold: float = 1.0,
         setup: Callable[[], Any] | None = None,
     ) -> None:
-        _require_positive(num_runs=num_runs, max_concurrent=max_concurrent)
+        arguments.text("name", name)
+        arguments.count("num_runs", num_runs, most=arguments.MOST_RUNS)
+        arguments.count("max_concurrent", max_concurrent)
+        arguments.number("pass_threshold", pass_threshold, least=0, most=1)
+        if setup is not None:
+            arguments.called_without_arguments("setup", setup)
         bindings = tuple(_bindings(grader, graders, extractor))
         composer = _reward(reward, bindings)
         gates = _gates(gate)
         _refuse(check_gates(gates, [binding.key for binding in bindings], has_reward=composer is not None))
         rows = select(
             open_dataset(dataset, base_directory=Path.cwd()),
-            tags=sample_tags,
-            exclude_tags=exclude_tags,
-            split=_checked(SplitSpec.model_validate, split, "split") if split else None,
-            max_samples=max_samples,
+            tags=arguments.texts("sample_tags", sample_tags, single=True),
+            exclude_tags=arguments.texts("exclude_tags", exclude_tags, single=True),
+            split=_checked(SplitSpec.model_validate, split, "split") if split is not None else None,
+            max_samples=None if max_samples is None else arguments.count("max_samples", max_samples),
         )
-        self._output = Path(output) if output is not None else None
+        self._output = arguments.path("output", output) if output is not None else None
         self._plan = RunPlan(
             name=name,
             dataset=rows,
@@ -153,6 +166,7 @@ class EvalSuite:
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
         """The suite that a suite file describes. Raises SuiteError or DatasetError."""
+        arguments.path("path", path)
         loaded = load_suite(path)
         suite = cls.__new__(cls)
         suite._plan = build_plan(loaded)
@@ -224,8 +238,10 @@ def _bindings(
 ) -> Iterator[GraderBinding]:
     if (grader is None) == (not graders):
         raise UsageError("give an EvalSuite exactly one of `grader` and `graders`, and at least one grader")
-    metrics = graders if grader is None else {"grader": grader}
-    for key, metric in (metrics or {}).items():
+    metrics = arguments.mapping("graders", graders) if grader is None else {"grader": grader}
+    for key, metric in metrics.items():
+        if isinstance(metric, tuple) and len(metric) != 2:
+            raise UsageError(f"`graders[{key!r}]` is a tuple of {len(metric)}; a pair is (grader, extractor)")
         judge, own = metric if isinstance(metric, tuple) else (metric, None)
         taken_out = own if own is not None else extractor if extractor is not None else "last_assistant"
         yield GraderBinding(key, _grader(judge), _extractor(taken_out))
@@ -262,7 +278,7 @@ def _reward(reward: str | Callable[..., Any] | None, bindings: Sequence[GraderBi
         return MetricReward(keys[0]) if len(keys) == 1 else None
     if callable(reward):
         return CustomReward(reward)
-    if reward not in keys:
+    if arguments.text("reward", reward) not in keys:
         raise UsageError(f"`reward` names the metric `{reward}`; there is {', '.join(f'`{key}`' for key in keys)}")
     return MetricReward(reward)
 
@@ -287,6 +303,8 @@ def _checked(parse: Callable[[Any], _T], value: Any, name: str) -> _T:
             for detail in error.errors(include_url=False)
         )
         raise UsageError(f"`{name}`: {told}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"`{name}` is {value!r}, which cannot be understood ({error})") from None
 
 
 def _choice(kind: Callable[[str], _T], value: str, name: str) -> _T:
@@ -295,12 +313,6 @@ def _choice(kind: Callable[[str], _T], value: str, name: str) -> _T:
     except ValueError:
         known = ", ".join(f"`{choice.value}`" for choice in kind)  # type: ignore[attr-defined]
         raise UsageError(f"`{name}` is {value!r}; it must be one of {known}") from None
-
-
-def _require_positive(**counts: int) -> None:
-    for name, count in counts.items():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise UsageError(f"`{name}` is {count!r}; it must be a whole number of at least 1")
 
 
 def _refuse(complaints: Iterable[str]) -> None:

@@ -65,7 +65,7 @@ def open_dataset(
     base_directory = Path(base_directory)
     if isinstance(source, Mapping):
         source, columns, format = _of_mapping(source, columns, format)  # noqa: A001
-    if format is not None and format not in READERS:
+    if format is not None and (not isinstance(format, str) or format not in READERS):
         near = get_close_matches(str(format), READERS, n=1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
         raise UsageError(f"`{format}` is no format of datasets, which are {', '.join(READERS)}{hint}")

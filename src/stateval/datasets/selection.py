@@ -37,6 +37,8 @@ def select(
     """
     if max_samples is not None and (not isinstance(max_samples, int) or isinstance(max_samples, bool)):
         raise UsageError(f"`max_samples` must be a whole number, not {kind_of(max_samples)}")
+    if max_samples is not None and max_samples >= 2**63:
+        raise UsageError("`max_samples` must be at most 2**63 - 1, or be left out for all rows")
     if max_samples is not None and max_samples < 1:
         raise UsageError(f"`max_samples` is {max_samples}; it must be 1 or more, or be left out for all rows")
     if not (tags or exclude_tags or split or max_samples):
