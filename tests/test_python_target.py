@@ -321,28 +321,25 @@ def test_a_factory_with_other_parameters_is_refused_when_the_suite_is_built(fact
 
 
 def test_fault_68_as_many_conversations_run_at_once_as_asked() -> None:
-    running = 0
-    most = 0
-    lock = threading.Lock()
+    everybody = threading.Barrier(200)
 
     def send(message: str) -> str:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        time.sleep(0.3)
-        with lock:
-            running -= 1
+        everybody.wait(timeout=60)  # breaks unless all 200 are in flight together
         return message
 
-    async def run() -> None:
+    async def run() -> list[Rollout]:
         target = PythonTarget(lambda sample: send)
+        rollouts: list[Rollout] = []
+
+        async def one(number: int) -> None:
+            rollouts.append(await target.run(Sample(id=number, input="a"), RolloutRequest(timeout=90)))
+
         async with anyio.create_task_group() as tasks:
             for number in range(200):
-                tasks.start_soon(target.run, Sample(id=number, input="a"), REQUEST)
+                tasks.start_soon(one, number)
+        return rollouts
 
-    anyio.run(run)
-    assert most > 150
+    assert len(anyio.run(run)) == 200
 
 
 def test_stopwatches_hold_while_waiting_and_tell_those_around_them() -> None:

@@ -68,7 +68,10 @@ def _run(debug: bool) -> int:
     try:
         app()
     except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else ExitStatus.PASSED
+        if isinstance(ended.code, str):
+            screen.complain(f"error: {ended.code}")
+            return ExitStatus.UNFINISHED
+        return ended.code or ExitStatus.PASSED
     except KeyboardInterrupt:
         return ExitStatus.INTERRUPTED
     except (Exception, BaseExceptionGroup) as error:  # noqa: BLE001 - the last place that can say anything of it
