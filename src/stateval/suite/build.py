@@ -263,10 +263,16 @@ class _Building:
 
 def configuration(loaded: LoadedSuite) -> dict[str, Any]:
     """What `suite.json` shows of a suite: all that was said, without keys and without the rows."""
-    config: dict[str, Any] = without_secrets(loaded.spec.model_dump(mode="json", exclude_none=True))
-    if isinstance(config["dataset"], list):
-        config["dataset"] = f"{len(config['dataset'])} rows in the suite file"
+    config: dict[str, Any] = without_secrets(_said(loaded))
+    if isinstance(loaded.spec.dataset, list):
+        config["dataset"] = f"{len(loaded.spec.dataset)} rows in the suite file"
     return config
+
+
+def _said(loaded: LoadedSuite) -> dict[str, Any]:
+    """All that a suite says but its inline rows, which are data."""
+    rows = {"dataset"} if isinstance(loaded.spec.dataset, list) else None
+    return loaded.spec.model_dump(mode="json", exclude_none=True, exclude=rows)
 
 
 def secrets_in(loaded: LoadedSuite) -> set[str]:
@@ -275,10 +281,7 @@ def secrets_in(loaded: LoadedSuite) -> set[str]:
 
 
 def _keys_in(loaded: LoadedSuite) -> Iterator[str]:
-    config = loaded.spec.model_dump(mode="json", exclude_none=True)
-    if isinstance(config["dataset"], list):
-        del config["dataset"]  # rows are no configuration
-    yield from secrets_of_configuration(config)
+    yield from secrets_of_configuration(_said(loaded))
 
 
 def _label(name: str | None, handle: str | None) -> str:
