@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,9 @@ from stateval.records.result import ErrorCategory, Observation, SampleResult, St
 from stateval.records.usage import Timing, Usage
 from stateval.redaction import Redaction
 from stateval.results.storage import storage_error
+
+_ROWS_AT_ONCE = 32_768
+"""Bytes of the index that are written at once; a killed process loses at most so many, and no line of the journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,7 @@ class Journal:
         self._index = _open_to_append(index)
         self._size = os.fstat(self._journal).st_size
         self._index_size = os.fstat(self._index).st_size
+        self._rows = bytearray()
 
     def append(self, result: SampleResult) -> Observation:
         """Writes one result, secrets taken out, and gives back its numbers."""
@@ -54,15 +59,22 @@ class Journal:
         line += b"\n"
         self._size, offset = _write(self._journal, line, self._size, self._path), self._size
         observation = Observation.of(result)
-        row = _encode(Entry(offset, len(line), observation, result.stage_keys)) + b"\n"
-        self._index_size = _write(self._index, row, self._index_size, self._path)
+        self._rows += _encode(Entry(offset, len(line), observation, result.stage_keys)) + b"\n"
+        if len(self._rows) >= _ROWS_AT_ONCE:
+            self._write_rows()
         return observation
 
     def close(self) -> None:
-        """Makes sure that everything is on the disk."""
+        """Makes sure that everything is on the disk. An index without room is short; readers do without its end."""
+        with suppress(ResultsError):
+            self._write_rows()
         for descriptor in (self._journal, self._index):
             os.fsync(descriptor)
             os.close(descriptor)
+
+    def _write_rows(self) -> None:
+        self._index_size = _write(self._index, bytes(self._rows), self._index_size, self._path)
+        self._rows.clear()
 
     def __enter__(self) -> Self:
         return self
