@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import filelock
+from pydantic import Field
 
 from stateval.errors import ResultsError, ResultsLocked, UsageError
 from stateval.records.encoding import dump_json, load_json
@@ -33,6 +34,7 @@ from stateval.records.summary import ModelSummary, Summary
 from stateval.redaction import Redaction
 from stateval.results.journal import Entry, Journal, read_entries, read_results
 from stateval.results.naming import file_names
+from stateval.results.samples import read_samples
 from stateval.results.storage import before_anything_ran, write_whole
 
 logger = logging.getLogger(__name__)
@@ -41,14 +43,36 @@ _RUN_FILE = Path(".stateval") / "run.json"
 _KEEP = {".lock", "history"}
 
 
+class RunInputs(Record):
+    """Hashes of what a run stands on: equal hashes mean the same thing, in any two runs.
+
+    `dataset` is that of the rows as they are selected; `targets` are by the model's label, `graders` by metric key,
+    each with its extractor. `reward` is None where no reward is composed.
+    """
+
+    dataset: str | None = None
+    targets: dict[str, str] = Field(default_factory=dict)
+    graders: dict[str, str] = Field(default_factory=dict)
+    reward: str | None = None
+
+
+_NO_INPUTS = RunInputs()
+
+
 class RunRecord(Record):
-    """`.stateval/run.json`: whose run this is. `identity` is a hash of the suite's name and targets."""
+    """`.stateval/run.json`: whose run this is. `identity` is a hash of the suite's name and targets.
+
+    `on_error` and `pass_threshold` say how its observations count.
+    """
 
     suite: str
     identity: str
     models: dict[str, str]
     num_runs: int = 1
     planned: int = 0
+    inputs: RunInputs = _NO_INPUTS
+    on_error: str = "fail"
+    pass_threshold: float = 1.0
     stateval: str = ""
     started: datetime
     finished: datetime | None = None
@@ -90,6 +114,9 @@ class ResultsDirectory:
         num_runs: int,
         planned: int,
         version: str,
+        inputs: RunInputs = _NO_INPUTS,
+        on_error: str = "fail",
+        pass_threshold: float = 1.0,
         fresh: bool = False,
         redaction: Redaction | None = None,
     ) -> Self:
@@ -108,6 +135,9 @@ class ResultsDirectory:
                 models=file_names(labels),
                 num_runs=num_runs,
                 planned=planned,
+                inputs=inputs,
+                on_error=on_error,
+                pass_threshold=pass_threshold,
                 stateval=version,
                 started=datetime.now(UTC),
             )
@@ -118,6 +148,51 @@ class ResultsDirectory:
             lock.release()
             raise
         return directory
+
+    @property
+    def suite_name(self) -> str:
+        """The suite's name."""
+        return self.record.suite
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What the run's models are called."""
+        return tuple(self.record.models)
+
+    @property
+    def num_runs(self) -> int:
+        """How often every sample was to run."""
+        return self.record.num_runs
+
+    @property
+    def planned(self) -> int:
+        """How many samples each run was to have."""
+        return self.record.planned
+
+    @property
+    def metric_keys(self) -> tuple[str, ...]:
+        """The graders' keys."""
+        return tuple(self.record.inputs.graders)
+
+    @property
+    def has_reward(self) -> bool:
+        """Whether a reward is composed."""
+        return self.record.inputs.reward is not None
+
+    @property
+    def on_error(self) -> str:
+        """How errored observations count: `fail`, `exclude` or `stop`."""
+        return self.record.on_error
+
+    @property
+    def pass_threshold(self) -> float:
+        """The reward from which on the ledger says passed."""
+        return self.record.pass_threshold
+
+    @property
+    def inputs(self) -> RunInputs:
+        """What the run stands on."""
+        return self.record.inputs
 
     def journal_path(self, label: str, run: int = 1) -> Path:
         """The file of one model's results in one run (counted from 1)."""
@@ -155,6 +230,10 @@ class ResultsDirectory:
             path = self.journal_path(label, number)
             if path.exists():
                 yield from read_results(path)
+
+    def samples(self) -> Iterator[Sample]:
+        """The samples of the run, in the order of the dataset."""
+        return read_samples(self.path / "suite.json")
 
     def summary(self) -> Summary | None:
         """The summary, or None where the run has not ended."""

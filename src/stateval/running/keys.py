@@ -13,6 +13,7 @@ from typing import Any
 from stateval.records.encoding import dump_json, plain
 from stateval.records.result import StageKeys
 from stateval.records.sample import Sample
+from stateval.results.directory import RunInputs
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan
 
 _FOR_GRADERS_ONLY = ("ground_truth", "expected", "rubric", "rubric_vars", "tags", "cluster")
@@ -35,13 +36,23 @@ class StageKeyMaker:
         target = _hash(self._models[model.label], seen, str(run).encode())
         grades = {key: _hash(target.encode(), whole, binding) for key, binding in self._graders.items()}
         reward = _hash(whole, self._reward, *(key.encode() for key in grades.values())) if self._reward else None
-        return StageKeys(target=target, grades=grades, reward=reward)
+        return StageKeys(target=target, row=_hash(whole), grades=grades, reward=reward)
 
 
 def suite_identity(plan: RunPlan) -> str:
     """What makes two runs runs of the same suite: its name and its targets' kinds and labels."""
     targets = sorted((model.target.kind, model.label) for model in plan.models)
     return _hash(_encoded({"suite": plan.name, "targets": targets}))
+
+
+def run_inputs(plan: RunPlan, dataset: str | None = None) -> RunInputs:
+    """The hashes of all that a plan stands on; `dataset` is that of its rows."""
+    return RunInputs(
+        dataset=dataset,
+        targets={model.label: _hash(_encoded(_of_model(model))) for model in plan.models},
+        graders={binding.key: _hash(_encoded(_of_binding(binding))) for binding in plan.graders},
+        reward=_hash(_encoded(plan.reward.fingerprint)) if plan.reward else None,
+    )
 
 
 def _of_model(model: ModelPlan) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from stateval import __version__
 from stateval.redaction import Redaction, secrets_of_environment
 from stateval.results.directory import ResultsDirectory, default_directory
 from stateval.running.events import EventChannel
-from stateval.running.keys import suite_identity
+from stateval.running.keys import run_inputs, suite_identity
 from stateval.running.plan import RunPlan
 from stateval.running.runner import RunOutcome, run_plan
 
@@ -87,6 +87,9 @@ def _begun(plan: RunPlan, path: Path, *, samples: int, fresh: bool) -> Iterator[
         num_runs=plan.num_runs,
         planned=samples,
         version=__version__,
+        inputs=run_inputs(plan),
+        on_error=plan.on_error,
+        pass_threshold=plan.pass_threshold,
         fresh=fresh,
         redaction=redaction,
     ) as directory:

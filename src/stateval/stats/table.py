@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from stateval.records.result import ErrorCategory, Observation
 from stateval.stats.sums import RunSums
@@ -62,6 +62,14 @@ class ObservationTable:
         self._resources = {name: array("d") for name in (LATENCY, COST, TOKENS)}
         self._scores = {key: array("d") for key in self.metric_keys}
         self._grade_errors = {key: array("b") for key in self.metric_keys}
+
+    @classmethod
+    def of(cls, observations: Iterable[Observation], metric_keys: Sequence[str]) -> Self:
+        """The table of these observations."""
+        table = cls(metric_keys)
+        for observation in observations:
+            table.add(observation)
+        return table
 
     def __len__(self) -> int:
         return len(self._runs)
