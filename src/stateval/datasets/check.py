@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from stateval.datasets.dataset import PlacedDataset
-from stateval.datasets.identities import IdDigests, digest_of, few
+from stateval.datasets.identities import IdDigests, few
 from stateval.datasets.raw import Place
 from stateval.datasets.rows import Entry
 from stateval.errors import DatasetError
+from stateval.records.digest import digest_of
 from stateval.records.sample import Sample
 from stateval.records.source import Problem, Source
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
-from hashlib import blake2b
 from itertools import pairwise
+
+from stateval.records.digest import digest_of
 
 _BUCKETS = 256
 
@@ -30,11 +31,6 @@ class IdDigests:
             suspects.update(again)
             too_many += len(again)
         return suspects, too_many
-
-
-def digest_of(key: str) -> int:
-    """The first 64 bits of the BLAKE2b digest of an id."""
-    return int.from_bytes(blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def few(suspects: Iterable[int], count: int) -> frozenset[int]:

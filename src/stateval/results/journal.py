@@ -1,26 +1,29 @@
 """A results file: one SampleResult a line, appended as each sample ends, with an index beside it.
 
-A line is written by one call, so that a killed process leaves at most one torn line at the end. The index holds what
-statistics need of each line, and where the line is; it is derived, and made again where it does not fit its journal.
+A line is written by one call, so that a killed process leaves at most one torn line at the end; whoever appends cuts
+it off first. The index holds what statistics need of each line, and where the line is; it is derived, and made again
+where it does not fit its journal.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from pydantic import TypeAdapter
+
 from stateval.errors import ResultsError
 from stateval.records.encoding import dump_json, load_json
-from stateval.records.result import ErrorCategory, Observation, SampleResult, StageKeys
-from stateval.records.usage import Timing, Usage
+from stateval.records.result import Observation, SampleResult, StageKeys
 from stateval.redaction import Redaction
-from stateval.results.storage import storage_error
+from stateval.results.storage import before_change, storage_error
 
+_PIECE = 65_536
 _ROWS_AT_ONCE = 32_768
 """Bytes of the index that are written at once; a killed process loses at most so many, and no line of the journal."""
 
@@ -35,15 +38,20 @@ class Entry:
     keys: StageKeys | None
 
 
+_ENTRY = TypeAdapter(Entry)
+
+
 class Journal:
     """Appends results to one file and their entries to its index. A context manager.
 
+    What a killed process left is mended first: a torn last line is cut off, the index is brought up to the journal.
     Raises StorageFull when there is no room: the line that did not fit is taken back whole.
     """
 
     def __init__(self, path: Path, index: Path, redaction: Redaction) -> None:
         self._path = path
         self._redaction = redaction
+        _mend(path, index)
         self._journal = _open_to_append(path)
         self._index = _open_to_append(index)
         self._size = os.fstat(self._journal).st_size
@@ -98,21 +106,42 @@ def read_entries(path: Path, index: Path) -> Iterator[Entry]:
         end = entry.offset + entry.length
         yield entry
     for offset, line in _lines(path, start=end):
-        result = _result(line, path)
+        result = _result(line, path, offset)
         yield Entry(offset, len(line), Observation.of(result), result.stage_keys)
 
 
 def read_results(path: Path) -> Iterator[SampleResult]:
     """The results in a journal, in the order in which they ended. A torn last line is left out."""
-    for _, line in _lines(path, start=0):
-        yield _result(line, path)
+    for offset, line in _lines(path, start=0):
+        yield _result(line, path, offset)
+
+
+def take_out(path: Path, index: Path, dropped: Container[int], aside: Path) -> int:
+    """Takes the lines that begin at these offsets out of a journal that nobody writes to; returns how many.
+
+    They are appended to the file `aside`, so nothing is lost; whoever is killed here finds both files whole.
+    """
+    taken = 0
+    with before_change(path, index), aside.open("ab") as other:
+        partial = path.with_name(path.name + ".partial")
+        with partial.open("wb") as kept:
+            for offset, line in _lines(path, start=0):
+                taken += offset in dropped
+                (other if offset in dropped else kept).write(line)
+            kept.flush()
+            os.fsync(kept.fileno())
+        other.flush()
+        os.fsync(other.fileno())
+        index.unlink(missing_ok=True)  # first, so that no index ever stands beside a journal that it does not fit
+        partial.replace(path)
+    return taken
 
 
 def read_result(path: Path, entry: Entry) -> SampleResult:
     """The one result that an entry points to."""
     with path.open("rb") as file:
         file.seek(entry.offset)
-        return _result(file.read(entry.length), path)
+        return _result(file.read(entry.length), path, entry.offset)
 
 
 def _lines(path: Path, *, start: int) -> Iterator[tuple[int, bytes]]:
@@ -127,62 +156,112 @@ def _lines(path: Path, *, start: int) -> Iterator[tuple[int, bytes]]:
             offset += len(line)
 
 
-def _result(line: bytes, path: Path) -> SampleResult:
+def _result(line: bytes, path: Path, offset: int) -> SampleResult:
     try:
         return SampleResult.from_json(line)
     except ValueError as error:
-        raise ResultsError(f"{path}: a line is no sample result: {error}") from error
+        told = " ".join(str(error).split())[:200]
+        raise ResultsError(
+            f"{path}:{_line_number(path, offset)}: the line is no sample result ({told}); delete it, and its sample "
+            "runs again when the run is resumed"
+        ) from error
+
+
+def _line_number(path: Path, offset: int) -> int:
+    with path.open("rb") as file:
+        return 1 + sum(1 for _ in iter(lambda: file.tell() < offset and file.readline(), False))
 
 
 def _indexed(index: Path) -> Iterator[Entry]:
     if not index.exists():
         return
     for _, line in _lines(index, start=0):
-        try:
-            yield _decode(load_json(line))
-        except (ValueError, TypeError, KeyError):
+        entry = _decode(line)
+        if entry is None:
             return
+        yield entry
+
+
+def _mend(path: Path, index: Path) -> None:
+    if not path.exists() or path.stat().st_size == 0:
+        index.unlink(missing_ok=True)
+        return
+    with before_change(path, index):
+        _cut(path, _end_of_whole_lines(path))
+        end, indexed = _agreement(path, index)
+        if index.exists():
+            _cut(index, indexed)
+        with index.open("ab") as rows:
+            for offset, line in _lines(path, start=end):
+                result = _result(line, path, offset)
+                rows.write(_encode(Entry(offset, len(line), Observation.of(result), result.stage_keys)) + b"\n")
+
+
+def _agreement(path: Path, index: Path) -> tuple[int, int]:
+    """(bytes of the journal that the index describes, bytes of the index that do so)."""
+    end = indexed = 0
+    size = path.stat().st_size
+    for offset, line in _lines(index, start=0) if index.exists() else ():
+        entry = _decode(line)
+        if entry is None or entry.offset != end or entry.offset + entry.length > size:
+            break
+        end, indexed = entry.offset + entry.length, offset + len(line)
+    return end, indexed
+
+
+def _end_of_whole_lines(path: Path) -> int:
+    """Where the last line ends that was written whole."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        end = size
+        while end > 0:
+            begin = max(0, end - _PIECE)
+            file.seek(begin)
+            found = file.read(end - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            end = begin
+    return 0
+
+
+def _cut(path: Path, size: int) -> None:
+    if path.stat().st_size > size:
+        os.truncate(path, size)
 
 
 def _encode(entry: Entry) -> bytes:
     seen = entry.observation
-    row: dict[str, Any] = {
-        "at": [entry.offset, entry.length],
-        "id": seen.sample_id,
+    observation: dict[str, Any] = {
+        "sample_id": seen.sample_id,
         "run": seen.run,
         "scores": seen.scores,
         "timing": seen.timing.to_dict(),
     }
     optional: dict[str, Any] = {
         "reward": seen.reward,
-        "error": [seen.error, seen.exception_type, seen.timed_out] if seen.error else None,
+        "error": seen.error,
+        "exception_type": seen.exception_type,
+        "timed_out": seen.timed_out or None,
         "errors": seen.errors or None,
         "usage": seen.usage.to_dict() if seen.usage else None,
         "tags": seen.tags or None,
         "cluster": seen.cluster,
-        "keys": entry.keys.to_dict() if entry.keys else None,
     }
-    return dump_json(row | {name: value for name, value in optional.items() if value is not None})
+    observation |= {name: value for name, value in optional.items() if value is not None}
+    keys = entry.keys.to_dict() if entry.keys else None
+    return dump_json({"offset": entry.offset, "length": entry.length, "observation": observation, "keys": keys})
 
 
-def _decode(row: dict[str, Any]) -> Entry:
-    error, exception_type, timed_out = row.get("error") or (None, None, False)
-    observation = Observation(
-        sample_id=row["id"],
-        run=row["run"],
-        scores=row["scores"],
-        timing=Timing.model_validate(row["timing"]),
-        reward=row.get("reward"),
-        error=ErrorCategory(error) if error else None,
-        exception_type=exception_type,
-        timed_out=timed_out,
-        errors={metric: ErrorCategory(category) for metric, category in row.get("errors", {}).items()},
-        usage=Usage.model_validate(row["usage"]) if "usage" in row else None,
-        tags=tuple(row.get("tags", ())),
-        cluster=row.get("cluster"),
-    )
-    keys = StageKeys.model_validate(row["keys"]) if "keys" in row else None
-    return Entry(row["at"][0], row["at"][1], observation, keys)
+def _decode(row: bytes) -> Entry | None:
+    """The entry of one row of an index; None where it is none, or that of an earlier release."""
+    try:
+        return _ENTRY.validate_json(row)
+    except ValueError:
+        pass
+    try:  # half an emoji, a number beyond 64 bits: what the fast reader refuses
+        return _ENTRY.validate_python(load_json(row))
+    except ValueError:
+        return None
 
 
 def _open_to_append(path: Path) -> int:

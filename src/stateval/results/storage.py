@@ -40,3 +40,12 @@ def before_anything_ran(path: Path) -> Iterator[None]:
     except (OSError, ResultsError, ValueError) as error:  # ValueError: a path that cannot be, with a NUL in it
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"results cannot be written to {path}: {reason}; choose another `--output`") from error
+
+
+@contextmanager
+def before_change(*paths: Path) -> Iterator[None]:
+    """Turns a failure to change these files of a run that lies on the disk into a ResultsError or StorageFull."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(paths[0], error) from error

@@ -11,9 +11,9 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import NamedTuple, Self
 
+from stateval.records.digest import digest_of
 from stateval.records.result import ErrorCategory, Observation
 from stateval.stats.sums import RunSums
 
@@ -80,8 +80,8 @@ class ObservationTable:
             if not math.isfinite(value):
                 raise ValueError(f"sample {observation.sample_id} has a score of {value}, which is not finite")
         error = _code(observation.error)
-        self._samples.append(_hash(observation.sample_id))
-        self._clusters.append(0 if observation.cluster is None else _hash(observation.cluster))
+        self._samples.append(digest_of(observation.sample_id))
+        self._clusters.append(0 if observation.cluster is None else digest_of(observation.cluster))
         self._runs.append(observation.run)
         self._tags.append(self._tag_sets.setdefault(tuple(observation.tags), len(self._tag_sets)))
         self._errors.append(error)
@@ -211,8 +211,3 @@ def _known(value: float | None) -> float:
 
 def _code(error: ErrorCategory | None) -> int:
     return _NO_ERROR if error is None else _CODES[error]
-
-
-def _hash(text: str) -> int:
-    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
