@@ -136,6 +136,13 @@ class ObservationTable:
                 timed_out=bool(self._timed_out[row]),
             )
 
+    def columns(self, metric: str) -> tuple[array[int], array[int], array[float]]:
+        """By row: digest of the sample's id, of its cluster (0 where it has none), and the metric (NaN where unknown).
+
+        Not to be changed. Raises KeyError for a metric that `has` does not know.
+        """
+        return self._samples, self._clusters, self._column(metric)
+
     def values(self, metric: str, rows: Iterable[int]) -> array[float]:
         """The known values of one metric. Raises KeyError for a metric that `has` does not know."""
         return _known_of(self._column(metric), rows)

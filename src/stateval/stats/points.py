@@ -1,0 +1,122 @@
+"""One number per sample: what every interval and comparison starts from.
+
+Repeats of one sample are not independent, so they are averaged within the sample first: three runs of four tasks are
+four numbers, not twelve (Miller, "Adding Error Bars to Evals", 2024, section 3.1).
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from stateval.stats.table import Selection
+
+_OWN_CLUSTER = 0x9E3779B97F4A7C15
+_BUCKETS = 256
+_BUCKET_SHIFT = 56
+
+
+@dataclass(slots=True)
+class Points:
+    """One value per sample, in ascending order of the samples' digests; 28 bytes a sample.
+
+    `samples` and `clusters` are digests (`records.digest.digest_of`); a sample without a cluster has one of its own.
+    `trials` is the number of observations that a value is the mean of.
+    """
+
+    samples: array[int] = field(default_factory=lambda: array("Q"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+    clusters: array[int] = field(default_factory=lambda: array("Q"))
+    trials: array[int] = field(default_factory=lambda: array("I"))
+
+    @property
+    def n(self) -> int:
+        """The number of samples."""
+        return len(self.values)
+
+    @property
+    def n_clusters(self) -> int:
+        """The number of clusters; equal to `n` where no two samples share one."""
+        return len(set(self.clusters))
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether every value is 0 or 1, exactly."""
+        return all(value in (0.0, 1.0) for value in self.values)
+
+    def append(self, sample: int, cluster: int, values: Sequence[float]) -> None:
+        """Adds the mean of one sample's values, of which there is at least one; 0 as cluster means none."""
+        self.samples.append(sample)
+        self.values.append(values[0] if len(values) == 1 else math.fsum(values) / len(values))
+        self.clusters.append(cluster or own_cluster(sample))
+        self.trials.append(len(values))
+
+
+def own_cluster(sample: int) -> int:
+    """The cluster of a sample that has none; never the digest of a cluster that is named like the sample."""
+    return sample ^ _OWN_CLUSTER
+
+
+def sample_points(
+    selection: Selection, metric: str, *, errored: float | None, value_of: Callable[[float], float] | None = None
+) -> Points:
+    """The metric's mean over each sample's observations.
+
+    Args:
+        errored: what an observation without a value counts as. None leaves it out, and a sample with no other too.
+        value_of: what a value counts as, for instance 1.0 where it passes and 0.0 where not; not asked of `errored`.
+
+    Raises KeyError for a metric that the table does not have.
+    """
+    points = Points()
+    for sample, cluster, values in grouped(selection, metric, errored=errored, value_of=value_of):
+        points.append(sample, cluster, values)
+    return points
+
+
+def observation_points(
+    selection: Selection, metric: str, *, errored: float | None, value_of: Callable[[float], float] | None = None
+) -> Points:
+    """Each observation as a point of its own, where a mean over repeats would be another thing: percentiles.
+
+    Repeats of a sample are one cluster, so that they do not count as independent. Arguments as of `sample_points`.
+    """
+    points = Points()
+    for sample, cluster, values in grouped(selection, metric, errored=errored, value_of=value_of):
+        for value in values:
+            points.append(sample, cluster, (value,))
+    return points
+
+
+def grouped(
+    selection: Selection, metric: str, *, errored: float | None, value_of: Callable[[float], float] | None = None
+) -> Iterator[tuple[int, int, list[float]]]:
+    """(sample, cluster, values of its observations) in ascending order of the samples; arguments as of `sample_points`.
+
+    The cluster is 0 where the sample has none. A sample without any value is left out.
+    """
+    samples, clusters, column = selection.table.columns(metric)
+    current, cluster, values = 0, 0, list[float]()
+    for row in _rows_by_sample(samples, selection.rows):
+        if samples[row] != current:
+            if values:
+                yield current, cluster, values
+            current, cluster, values = samples[row], clusters[row], []
+        value = column[row]
+        if not math.isnan(value):
+            values.append(value if value_of is None else value_of(value))
+        elif errored is not None:
+            values.append(errored)
+    if values:
+        yield current, cluster, values
+
+
+def _rows_by_sample(samples: array[int], rows: Sequence[int]) -> Iterator[int]:
+    """The rows in ascending order of their samples, sorted a bucket at a time: few objects live at once."""
+    buckets = [array("L") for _ in range(_BUCKETS)]
+    for row in rows:
+        buckets[samples[row] >> _BUCKET_SHIFT].append(row)
+    for bucket in buckets:
+        yield from sorted(bucket, key=samples.__getitem__)
