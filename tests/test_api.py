@@ -164,6 +164,13 @@ def test_own_functions_and_pairs_of_grader_and_extractor(tmp_path: Path) -> None
     assert seen.scores == {"polite": 0.25, "whole": 0.5, "named": 1.0}
     assert seen.score == pytest.approx(1.75 / 3)
     assert seen.result.submissions["whole"] == "YOU SAID: I LIKE APPLES"
+    (row,) = results.rows()
+    assert row["submission"] == row["polite_submission"] == "You said: I like apples"
+    assert (row["whole_score"], row["whole_rationale"], row["whole_submission"]) == (
+        0.5,
+        "half",
+        "YOU SAID: I LIKE APPLES",
+    )
 
 
 def test_an_agent_that_fails_is_counted_not_scored(tmp_path: Path) -> None:
@@ -189,7 +196,9 @@ def test_tables(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 6
     expected = ["id", "model", "run", "input", "submission", "grader_score", "grader_rationale", "reward", "error"]
-    assert list(rows[0]) == expected
+    assert list(rows[0])[:9] == expected
+    assert list(rows[0])[9:12] == ["error_category", "error_type", "prompt_tokens"]
+    assert {row["id"]: json.loads(row["tags"] or "[]") for row in rows} == {"a": ["fruit"], "b": ["fruit"], "c": []}
     assert results.to_csv(tmp_path / "out.csv") is None
     assert (tmp_path / "out.csv").read_bytes().decode("utf-8") == text
     parsed = json.loads(results.to_json() or "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import statistics
 from collections import Counter
@@ -15,11 +14,13 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from stateval.api import arguments
 from stateval.errors import ExitStatus, MissingExtra, ResultsError
-from stateval.records.encoding import dump_json, json_text
+from stateval.records.encoding import dump_json
 from stateval.records.result import Observation, SampleError, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import Ledger, MetricSummary, Summary
 from stateval.records.verdict import Outcome
+from stateval.reports.rows import columns, input_text, row
+from stateval.reports.tables import csv_text, escaped
 from stateval.results.samples import SampleLookup
 from stateval.running.session import Session
 
@@ -156,30 +157,15 @@ class EvalResults:
         return f"<EvalResults {self.summary.suite!r}: {len(self)} observations, average score {self.average_score}>"
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """One flat dict an observation.
+        """One flat dict an observation, with the same columns as `stateval export --csv`.
 
-        Its keys are id, model, run, input, submission, each grader's score and rationale, reward and error. Several
-        graders each have a `submission_<key>` of their own beside `submission`, which is the first one's.
+        Its keys are id, model, run, input, submission, each grader's `<key>_score` and `<key>_rationale`, reward, error
+        (with its category and type), tokens, cost, seconds, tags and cluster. Several graders each have a
+        `<key>_submission` of their own beside `submission`, which is the first one's.
         """
         metrics = self._metrics()
         for seen in self:
-            result = seen.result
-            row: dict[str, Any] = {
-                "id": result.sample_id,
-                "model": seen.model,
-                "run": result.run,
-                "input": json_text(seen.sample.to_dict()["input"]),
-                "submission": seen.submission,
-            }
-            for key in metrics:
-                grade = result.grades.get(key)
-                if len(metrics) > 1:
-                    row[f"submission_{key}"] = result.submissions.get(key)
-                row[f"{key}_score"] = grade.score if grade else None
-                row[f"{key}_rationale"] = grade.rationale if grade else None
-            row["reward"] = result.reward.score if result.reward else None
-            row["error"] = f"{result.error.category}: {result.error.message}" if result.error else None
-            yield row
+            yield row(seen.model, seen.result, input_text(seen.sample), metrics)
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
         """Writes `rows` as CSV in UTF-8 to the path, or returns the text. Half an emoji becomes an escape.
@@ -192,7 +178,7 @@ class EvalResults:
             return text.getvalue()
         with (
             _written(path) as place,
-            place.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+            place.open("w", encoding="utf-8", newline="") as file,
         ):
             self._write_csv(file)
         return None
@@ -214,7 +200,7 @@ class EvalResults:
             import pandas
         except ImportError:
             raise MissingExtra("Data frames", "pandas") from None
-        return pandas.DataFrame([{key: _escaped(value) for key, value in row.items()} for row in self.rows()])
+        return pandas.DataFrame([{key: _escaped(cell) for key, cell in cells.items()} for cells in self.rows()])
 
     @property
     def _rewards(self) -> list[MetricSummary]:
@@ -229,14 +215,7 @@ class EvalResults:
             yield from self._directory.observations(model)
 
     def _write_csv(self, file: TextIO) -> None:
-        rows = self.rows()
-        first = next(rows, None)
-        if first is None:
-            return
-        writer = csv.DictWriter(file, fieldnames=list(first))
-        writer.writeheader()
-        writer.writerow(first)
-        writer.writerows(rows)
+        file.writelines(csv_text(self.rows(), columns(self._metrics())))
 
     def _json_chunks(self) -> Iterator[bytes]:
         yield b"["
@@ -258,5 +237,5 @@ def _written(path: Any) -> Iterator[Path]:
         raise ResultsError(f"{place}: cannot be written ({error.strerror or error})") from error
 
 
-def _escaped(value: Any) -> Any:
-    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
+def _escaped(cell: Any) -> Any:
+    return escaped(cell) if isinstance(cell, str) else cell
