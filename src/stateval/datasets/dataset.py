@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any
 
 from stateval.datasets.raw import Place
 from stateval.datasets.rows import Entry, RowParser
 from stateval.datasets.sources import RowSource
 from stateval.errors import DatasetError
+from stateval.records.encoding import dump_json
 from stateval.records.sample import Sample
 from stateval.records.source import Problem, Source
 
@@ -68,6 +70,30 @@ class PlacedDataset(ABC):
         if self.checked is not None and count < self.checked:
             raise self._changed()
 
+    def unfinished(self, is_done: Callable[[str], bool]) -> Iterator[Sample]:
+        """The selected samples whose ids are not done, in order; raises as iterating does."""
+        return (sample for sample in self if not is_done(sample.key))
+
+    @property
+    def digest(self) -> str | None:
+        """A hash of the rows as they are selected, of which no row has to be read.
+
+        None where the files do not say it all: rows that are in memory or come from a stream, rubrics in files of their
+        own once a row that names one has been read.
+        """
+        provenance = self.provenance
+        if provenance.get("kind") != "files" or self.names_files:
+            return None
+        contents = [file["sha256"] for file in provenance["files"]]
+        rules = [{k: v for k, v in rule.items() if k != "rows"} for rule in provenance.get("selections", ())]
+        said = dump_json([contents, provenance.get("columns"), rules], sort_keys=True)
+        return blake2b(said, digest_size=12).hexdigest()
+
+    @property
+    @abstractmethod
+    def names_files(self) -> bool:
+        """Whether a row that was read names a further file."""
+
     def _changed(self) -> DatasetError:
         what = "has changed since it was checked" if self.path else "the rows have changed since they were checked"
         return DatasetError([Problem(what, Source(path=self.path), "start the run again")])
@@ -110,6 +136,28 @@ class RowDataset(PlacedDataset):
     @property
     def warnings(self) -> Sequence[Problem]:
         return [*self._source.warnings, *self._parser.warnings.values()]
+
+    def unfinished(self, is_done: Callable[[str], bool]) -> Iterator[Sample]:
+        """A row that is done is not even made a sample."""
+        rows = 0
+        for index, raw in enumerate(self._source.rows()):
+            rows += 1
+            if index == self.checked:
+                raise self._changed()
+            key = self._parser.key_of(raw, index)
+            if key is not None and is_done(key):
+                continue
+            entry = self._parser.parse(raw, index)
+            if entry.sample is None:
+                raise DatasetError(entry.problems)
+            if not is_done(entry.sample.key):
+                yield entry.sample
+        if self.checked is not None and rows < self.checked:
+            raise self._changed()
+
+    @property
+    def names_files(self) -> bool:
+        return self._parser.names_files
 
     def close(self) -> None:
         self._source.close()

@@ -50,6 +50,7 @@ class RowParser:
     def __init__(self, base_directory: Path, columns: Mapping[str, str] | None = None) -> None:
         self.columns = _checked_columns(columns or {})
         self._field_of = _fields_by_column(self.columns)
+        self._id_names = [name for name, field in self._field_of.items() if field == "id"]
         self._unseen = set(self.columns.values())
         self._rubrics = _RubricFiles(base_directory)
         self._near_names: dict[str, str | None] = {}
@@ -79,6 +80,21 @@ class RowParser:
         values = self._convert(fields, cells, row, place, problems)
         sample = None if problems else self._build(values, extra, index, place, problems)
         return Entry(place, sample, tuple(problems), "id" in values)
+
+    def key_of(self, raw: RawRow, index: int) -> str | None:
+        """The id that `parse` would give this row, where it is plain to see; None where only `parse` can tell."""
+        row = raw.values
+        if not isinstance(row, dict):
+            return None
+        given = [row[name] for name in self._id_names if row.get(name) not in (None, "")]
+        if not given:
+            return str(index)
+        return str(given[0]) if len(given) == 1 and type(given[0]) in (str, int) else None
+
+    @property
+    def names_files(self) -> bool:
+        """Whether a row named a rubric's file."""
+        return self._rubrics.were_read
 
     def never_seen(self, path: str | None) -> Problem | None:
         """What is wrong with the column mapping when all rows have been read and one of its columns was in none."""
@@ -199,8 +215,10 @@ class _RubricFiles:
     def __init__(self, base_directory: Path) -> None:
         self._base_directory = base_directory
         self._texts: dict[str, str] = {}
+        self.were_read = False
 
     def read(self, path: str) -> str:
+        self.were_read = True
         text = self._texts.get(path)
         if text is None:
             text = self._texts[path] = self._read(path)

@@ -108,6 +108,10 @@ class _Selection(PlacedDataset):
     def warnings(self) -> Sequence[Problem]:
         return [*self._inner.warnings, *(self._unknown_tag(tag) for tag in self._tags_without_rows())]
 
+    @property
+    def names_files(self) -> bool:
+        return self._inner.names_files
+
     def close(self) -> None:
         self._inner.close()
 

@@ -12,71 +12,30 @@ DIR/.lock                      held while a process writes here
 
 from __future__ import annotations
 
-import itertools
-import logging
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import filelock
-from pydantic import Field
 
-from stateval.errors import ResultsError, ResultsLocked, UsageError
-from stateval.records.encoding import dump_json, load_json
-from stateval.records.record import Record
+from stateval.errors import ResultsError
+from stateval.records.digest import digest_of
+from stateval.records.encoding import dump_json
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import ModelSummary, Summary
 from stateval.redaction import Redaction
-from stateval.results.journal import Entry, Journal, read_entries, read_results
+from stateval.results.journal import Entry, Journal, read_entries, read_result, read_results, take_out
+from stateval.results.lines import LineTable
 from stateval.results.naming import file_names
+from stateval.results.run_record import NO_INPUTS, RUN_FILE, RunInputs, RunRecord, read_run_record
 from stateval.results.samples import read_samples
-from stateval.results.storage import before_anything_ran, write_whole
-
-logger = logging.getLogger(__name__)
-
-_RUN_FILE = Path(".stateval") / "run.json"
-_KEEP = {".lock", "history"}
-
-
-class RunInputs(Record):
-    """Hashes of what a run stands on: equal hashes mean the same thing, in any two runs.
-
-    `dataset` is that of the rows as they are selected; `targets` are by the model's label, `graders` by metric key,
-    each with its extractor. `reward` is None where no reward is composed.
-    """
-
-    dataset: str | None = None
-    targets: dict[str, str] = Field(default_factory=dict)
-    graders: dict[str, str] = Field(default_factory=dict)
-    reward: str | None = None
-
-
-_NO_INPUTS = RunInputs()
-
-
-class RunRecord(Record):
-    """`.stateval/run.json`: whose run this is. `identity` is a hash of the suite's name and targets.
-
-    `on_error` and `pass_threshold` say how its observations count.
-    """
-
-    suite: str
-    identity: str
-    models: dict[str, str]
-    num_runs: int = 1
-    planned: int = 0
-    inputs: RunInputs = _NO_INPUTS
-    on_error: str = "fail"
-    pass_threshold: float = 1.0
-    stateval: str = ""
-    started: datetime
-    finished: datetime | None = None
-    stopped_because: str | None = None
+from stateval.results.storage import before_anything_ran, before_change, write_whole
+from stateval.results.taking import lay_out, lock, make_room, place_in_history
 
 
 def default_directory(suite: str, *, below: Path | None = None) -> Path:
@@ -87,18 +46,25 @@ def default_directory(suite: str, *, below: Path | None = None) -> Path:
 
 
 class ResultsDirectory:
-    """A directory of results: read it as it is, or `begin` a run in it and write."""
+    """A directory of results: read it as it is, or `begin` a run in it and write.
+
+    After `begin`, `earlier` is the record of the run that goes on, as it was found; `moved_to` says where a run that lay
+    in the directory is now.
+    """
 
     def __init__(self, path: Path, record: RunRecord, *, redaction: Redaction | None = None) -> None:
         self.path = path
         self.record = record
         self._redaction = (redaction or Redaction()).sparing([*record.models, *record.models.values()])
         self._lock: filelock.BaseFileLock | None = None
+        self._aside: Path | None = None
+        self.earlier: RunRecord | None = None
+        self.moved_to: Path | None = None
 
     @classmethod
     def open(cls, path: Path) -> Self:
         """The results in this directory. Raises ResultsError where there are none."""
-        record = _run_record(path)
+        record = read_run_record(path)
         if record is None:
             raise ResultsError(f"{path}: no results of stateval here")
         return cls(path, record)
@@ -114,21 +80,25 @@ class ResultsDirectory:
         num_runs: int,
         planned: int,
         version: str,
-        inputs: RunInputs = _NO_INPUTS,
+        inputs: RunInputs = NO_INPUTS,
         on_error: str = "fail",
         pass_threshold: float = 1.0,
         fresh: bool = False,
+        reopen: bool = False,
         redaction: Redaction | None = None,
     ) -> Self:
-        """Takes the directory for a new run. A finished run in it is moved to `history` first, whole.
+        """Takes the directory for a run.
 
-        Raises UsageError where the directory cannot be written, holds other things, or holds an unfinished run and
-        `fresh` is not set; ResultsLocked where another process works in it.
+        An unfinished run of the same identity is continued (with `fresh` it is moved to `history`); a finished one is
+        moved to `history` first, whole (with `reopen` it is continued).
+
+        Raises UsageError where the directory cannot be written, holds other things, or an unfinished run of another
+        identity; ResultsLocked where another process works in it.
         """
         path = path.absolute()  # an agent may change the current directory
-        lock = _locked(path)
+        held = lock(path)
         try:
-            _make_room(path, suite=suite, identity=identity, fresh=fresh)
+            found = make_room(path, identity=identity, fresh=fresh, reopen=reopen)
             record = RunRecord(
                 suite=suite,
                 identity=identity,
@@ -141,11 +111,13 @@ class ResultsDirectory:
                 stateval=version,
                 started=datetime.now(UTC),
             )
+            if found.unfinished is not None:
+                record = _continued(found.unfinished, record)
             directory = cls(path, record, redaction=redaction)
-            directory._lock = lock
+            directory._lock, directory.earlier, directory.moved_to = held, found.unfinished, found.moved_to
             directory._prepare()
         except BaseException:
-            lock.release()
+            held.release()
             raise
         return directory
 
@@ -217,19 +189,53 @@ class ResultsDirectory:
             yield entry.observation
 
     def entries(self, label: str) -> Iterator[tuple[Path, Entry]]:
-        """(file, line without its body) of one model's results in all runs; `read_result` fetches a body."""
+        """(file, line without its body) of one model's results in all runs; `read` fetches a body."""
         for run in self.runs():
             path = self.journal_path(label, run)
             if path.exists():
+                superseded = self._superseded(label, run)
                 for entry in read_entries(path, self.index_path(label, run)):
-                    yield path, entry
+                    if entry.offset not in superseded:
+                        yield path, entry
 
     def results(self, label: str, run: int | None = None) -> Iterator[SampleResult]:
         """One model's results, a line at a time, of one run or of all."""
         for number in self.runs() if run is None else (run,):
             path = self.journal_path(label, number)
-            if path.exists():
+            if path.exists() and not self.record.mixed:
                 yield from read_results(path)
+            elif path.exists():
+                superseded = self._superseded(label, number)
+                entries = read_entries(path, self.index_path(label, number))
+                yield from (read_result(path, entry) for entry in entries if entry.offset not in superseded)
+
+    def read(self, path: Path, entry: Entry) -> SampleResult:
+        """The whole result that an entry points to."""
+        return read_result(path, entry)
+
+    def set_aside(self, label: str, run: int, offsets: Container[int]) -> int:
+        """Moves the lines that begin at these offsets to a file below `history`; returns how many there were."""
+        if self._aside is None:
+            self._aside = place_in_history(self.path)
+        journal = self.journal_path(label, run)
+        place = self._aside / journal.relative_to(self.path)
+        with before_change(place):
+            place.parent.mkdir(parents=True, exist_ok=True)
+        return take_out(journal, self.index_path(label, run), offsets, place)
+
+    def mark_mixed(self) -> None:
+        """Says that from now on lines may stand on different inputs, or be superseded by later ones of their sample."""
+        self.record = self.record.model_copy(update={"mixed": True})
+        self._write_record()
+
+    def compact(self) -> None:
+        """Moves superseded lines to `history`. Nothing in the directory is mixed after it."""
+        for label in self.labels:
+            for run in self.runs():
+                if superseded := self._superseded(label, run):
+                    self.set_aside(label, run, superseded)
+        self.record = self.record.model_copy(update={"mixed": False})
+        self._write_record()
 
     def samples(self) -> Iterator[Sample]:
         """The samples of the run, in the order of the dataset."""
@@ -286,8 +292,21 @@ class ResultsDirectory:
     ) -> None:
         self.close()
 
+    def _superseded(self, label: str, run: int) -> frozenset[int]:
+        """The offsets of lines after which a later one of the same sample stands; only a mixed journal has any."""
+        path = self.journal_path(label, run)
+        if not self.record.mixed or not path.exists():
+            return frozenset()
+        table = LineTable()
+        for entry in read_entries(path, self.index_path(label, run)):
+            table.add(digest_of(entry.observation.sample_id), entry.offset, entry.length)
+        return frozenset(table.superseded())
+
     def _prepare(self) -> None:
         with before_anything_ran(self.path):
+            if self.earlier is not None:
+                lay_out(self.path, self.earlier, self.record.num_runs)
+                (self.path / "summary.json").unlink(missing_ok=True)  # that of the run before it is continued
             (self.path / ".stateval" / "index").mkdir(parents=True, exist_ok=True)
             if self.record.num_runs > 1:
                 for name in self.record.models.values():
@@ -295,81 +314,23 @@ class ResultsDirectory:
             self._write_record()
 
     def _write_record(self) -> None:
-        self._write(self.path / _RUN_FILE, [dump_json(self.record.to_dict(), indent=True)])
+        self._write(self.path / RUN_FILE, [dump_json(self.record.to_dict(), indent=True)])
 
     def _write(self, path: Path, chunks: Iterable[bytes]) -> None:
         write_whole(path, map(self._redaction.scrub_json, chunks))
 
 
-def _locked(path: Path) -> filelock.BaseFileLock:
-    with before_anything_ran(path):
-        path.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(path / ".lock")
-        try:
-            lock.acquire(blocking=False)
-        except filelock.Timeout:
-            busy = True
-        else:
-            busy = False
-    if busy:
-        raise ResultsLocked(f"another process is running in {path}; wait for it, or choose another `--output`")
-    return lock
-
-
-def _make_room(path: Path, *, suite: str, identity: str, fresh: bool) -> None:
-    present = [entry for entry in path.iterdir() if entry.name not in _KEEP]
-    if not present:
-        return
-    with before_anything_ran(path):
-        record = _run_record(path)
-    if record is None:
-        raise UsageError(
-            f"{path} is not empty and holds no results of stateval; choose an empty or new directory for `--output`"
-        )
-    if not _has_results(path, record):
-        return
-    if record.finished is None and not fresh:
-        whose = "this suite" if record.identity == identity else f"another suite ({record.suite!r})"
-        raise UsageError(
-            f"{path} holds an unfinished run of {whose}; choose another `--output`, or move it to "
-            f"{path / 'history'} and begin anew with `--fresh`"
-        )
-    with before_anything_ran(path):
-        _move_to_history(path, record)
-
-
-def _has_results(path: Path, record: RunRecord) -> bool:
-    names = record.models.values()
-    journals = [
-        *(path / f"{name}.jsonl" for name in names),
-        *(f for name in names for f in path.glob(f"{name}/run_*.jsonl")),
-    ]
-    return any(journal.exists() and journal.stat().st_size > 0 for journal in journals)
-
-
-def _move_to_history(path: Path, record: RunRecord) -> None:
-    """Moves what the run wrote, and nothing else that lies there."""
-    name = record.started.strftime("%Y%m%dT%H%M%SZ")
-    candidates = (path / "history" / (f"{name}-{n}" if n > 1 else name) for n in itertools.count(1))
-    place = next(place for place in candidates if not (place / ".stateval").exists())
-    place.mkdir(parents=True, exist_ok=True)
-    models = record.models.values()
-    written = ["suite.json", "summary.json", *models, *(f"{name}.jsonl" for name in models)]
-    # The record goes last: whoever is interrupted here finds an ended run again and goes on with the same place.
-    for entry in (*written, ".stateval"):
-        if (path / entry).exists():
-            (path / entry).rename(place / entry)
-    logger.info("the earlier run was moved to %s", place)
-
-
-def _run_record(path: Path) -> RunRecord | None:
-    file = path / _RUN_FILE
-    if not file.exists():
-        return None
-    try:
-        return RunRecord.model_validate(load_json(file.read_bytes()))
-    except ValueError as error:
-        raise ResultsError(f"{file} is damaged; move the directory away") from error
+def _continued(earlier: RunRecord, today: RunRecord) -> RunRecord:
+    """The record of a run that goes on: begun when it was begun, and mixed where anything it stands on has changed."""
+    changed = earlier.inputs != today.inputs or earlier.inputs.dataset is None
+    return today.model_copy(
+        update={
+            "models": earlier.models,
+            "started": earlier.started,
+            "resumed": [*earlier.resumed, today.started],
+            "mixed": earlier.mixed or changed,
+        }
+    )
 
 
 def _without_runs(model: ModelSummary) -> ModelSummary:

@@ -139,9 +139,14 @@ def take_out(path: Path, index: Path, dropped: Container[int], aside: Path) -> i
 
 def read_result(path: Path, entry: Entry) -> SampleResult:
     """The one result that an entry points to."""
+    return read_line(path, entry.offset, entry.length)
+
+
+def read_line(path: Path, offset: int, length: int) -> SampleResult:
+    """The result in the line at this place, in bytes."""
     with path.open("rb") as file:
-        file.seek(entry.offset)
-        return _result(file.read(entry.length), path, entry.offset)
+        file.seek(offset)
+        return _result(file.read(length), path, offset)
 
 
 def _lines(path: Path, *, start: int) -> Iterator[tuple[int, bytes]]:

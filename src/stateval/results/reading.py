@@ -9,8 +9,8 @@ from typing import Protocol
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import Summary
-from stateval.results.directory import RunInputs
 from stateval.results.journal import Entry
+from stateval.results.run_record import RunInputs
 
 
 class Results(Protocol):
@@ -54,7 +54,10 @@ class Results(Protocol):
         """Hashes of what the run stands on; empty where they are not known."""
 
     def entries(self, label: str) -> Iterator[tuple[Path, Entry]]:
-        """(file, line without its body) of one model in all runs; `journal.read_result` fetches a body."""
+        """(file, line without its body) of one model in all runs; `read` fetches a body."""
+
+    def read(self, path: Path, entry: Entry) -> SampleResult:
+        """The whole result that an entry points to."""
 
     def observations(self, label: str) -> Iterator[Observation]:
         """The numbers of one model's results in all runs."""

@@ -13,7 +13,7 @@ from typing import Any
 from stateval.records.encoding import dump_json, plain
 from stateval.records.result import StageKeys
 from stateval.records.sample import Sample
-from stateval.results.directory import RunInputs
+from stateval.results.run_record import RunInputs
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan
 
 _FOR_GRADERS_ONLY = ("ground_truth", "expected", "rubric", "rubric_vars", "tags", "cluster")
