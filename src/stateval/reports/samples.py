@@ -13,8 +13,8 @@ from rich.text import Text
 from stateval.records.result import Observation, SampleResult
 from stateval.reports.printable import printable, shortened
 from stateval.reports.terminal import Indented
-from stateval.results.directory import ResultsDirectory
-from stateval.results.journal import Entry, read_result
+from stateval.results.journal import Entry
+from stateval.results.reading import Results
 
 DEFAULT_LABEL = "default"
 """What a model is called that has neither a name nor a handle."""
@@ -30,7 +30,7 @@ class Noteworthy:
     n_scored: int
 
 
-def noteworthy(directory: ResultsDirectory, label: str, limit: int = 5) -> Noteworthy:
+def noteworthy(results: Results, label: str, limit: int = 5) -> Noteworthy:
     """The first `limit` errored results, and the `limit` with the lowest scores, lowest first.
 
     A sample's score is its reward, else the mean of its grades. The index is read once; only what is returned is read
@@ -39,17 +39,17 @@ def noteworthy(directory: ResultsDirectory, label: str, limit: int = 5) -> Notew
     errored: list[SampleResult] = []
     lowest: list[_Ranked] = []
     n_errored = n_scored = 0
-    for place, (path, entry) in enumerate(directory.entries(label)):
+    for place, (path, entry) in enumerate(results.entries(label)):
         if entry.observation.error is not None:
             n_errored += 1
             if len(errored) < limit:
-                errored.append(read_result(path, entry))
-        score = _score(entry.observation)
+                errored.append(results.read(path, entry))
+        score = sample_score(entry.observation)
         if score is not None:
             n_scored += 1
             ranked = _Ranked(-score, -place, path, entry)
             heappush(lowest, ranked) if len(lowest) < limit else heappushpop(lowest, ranked)
-    found = [read_result(ranked.path, ranked.entry) for ranked in sorted(lowest, reverse=True)]
+    found = [results.read(ranked.path, ranked.entry) for ranked in sorted(lowest, reverse=True)]
     return Noteworthy(errored, found, n_errored, n_scored)
 
 
@@ -61,7 +61,7 @@ def samples_report(found: Noteworthy, *, label: str | None = None, encoding: str
             own handle is shown.
         encoding: what the console can show (`console.encoding`).
     """
-    lines = _Lines(None if label == DEFAULT_LABEL else label, encoding)
+    lines = _Lines(label, encoding)
     parts: list[RenderableType] = []
     if found.errored:
         parts.append(Text(f"Errors ({len(found.errored)} of {found.n_errored})", style="bold"))
@@ -71,6 +71,29 @@ def samples_report(found: Noteworthy, *, label: str | None = None, encoding: str
     for result in found.lowest:
         parts += [lines.heading(result), *lines.grades(result)]
     return Group(*parts)
+
+
+def sample_score(observation: Observation) -> float | None:
+    """What a sample is ranked by: its reward, else the mean of its grades; None where it has neither."""
+    if observation.reward is not None:
+        return observation.reward
+    scores = observation.scores.values()
+    return sum(scores) / len(scores) if scores else None
+
+
+def result_name(result: SampleResult, label: str | None = None) -> str:
+    """How a result is named: its sample, its run where it is not the first, and its model as tables call it."""
+    shown = result.model_handle if label is None or label == DEFAULT_LABEL else label
+    model = f" [{shown}]" if shown else ""
+    run = f" run {result.run}" if result.run > 1 else ""
+    return f"sample {result.sample_id}{run}{model}"
+
+
+def result_line(result: SampleResult, label: str | None = None) -> str:
+    """That name and the score."""
+    score = sample_score(Observation.of(result))
+    mean = " (mean of metrics)" if result.reward is None and len(result.grades) > 1 else ""
+    return f"{result_name(result, label)}: {'no score' if score is None else f'{score:.3g}{mean}'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +106,13 @@ class _Lines:
     def error(self, result: SampleResult) -> Indented:
         error = result.error
         message = "" if error is None else f"{error.category}: {error.message}"
-        return self._indented(f"{self._name(result)}: {shortened(message)}", style="red")
+        return self._indented(f"{result_name(result, self.label)}: {shortened(message)}", style="red")
 
     def heading(self, result: SampleResult) -> Indented:
-        mean = " (mean of metrics)" if result.reward is None and len(result.grades) > 1 else ""
-        return self._indented(f"{self._name(result)}: {_score(Observation.of(result)):.3g}{mean}")
+        return self._indented(result_line(result, self.label))
 
     def grades(self, result: SampleResult) -> Iterator[Indented]:
         return (self._indented(line, spaces=4) for line in _grades(result))
-
-    def _name(self, result: SampleResult) -> str:
-        label = self.label or result.model_handle
-        model = f" [{label}]" if label else ""
-        run = f" run {result.run}" if result.run > 1 else ""
-        return f"sample {result.sample_id}{run}{model}"
 
     def _indented(self, line: str, *, spaces: int = 2, style: str = "") -> Indented:
         return Indented(Text(printable(line, encoding=self.encoding), style=style), spaces)
@@ -110,13 +126,6 @@ class _Ranked:
     negative_place: int
     path: Path = field(compare=False)
     entry: Entry = field(compare=False)
-
-
-def _score(observation: Observation) -> float | None:
-    if observation.reward is not None:
-        return observation.reward
-    scores = observation.scores.values()
-    return sum(scores) / len(scores) if scores else None
 
 
 def _grades(result: SampleResult) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from typing import IO, Any
@@ -22,19 +22,25 @@ _ENDLESS = 1_000_000
 
 
 def summary_report(
-    summary: Summary, *, directory: str | None = None, encoding: str = "utf-8", delete_agents_with: str | None = None
+    summary: Summary,
+    *,
+    details: Sequence[str] = (),
+    directory: str | None = None,
+    encoding: str = "utf-8",
+    delete_agents_with: str | None = None,
 ) -> RenderableType:
     """The whole report, for any rich console; all that it says is said in words, colour only repeats it.
 
     "Counted" are the mean and n with errored observations as 0, shown where there are any.
 
     Args:
+        details: lines below the heading, such as when the run was.
         directory: where the results are, to be printed last.
         encoding: what the console can show (`console.encoding`).
         delete_agents_with: how agents that are left can be deleted.
     """
     report = _Report(summary, encoding)
-    parts: list[RenderableType] = [*report.heading(), report.metrics(), *report.runs(), *report.ledgers()]
+    parts: list[RenderableType] = [*report.heading(details), report.metrics(), *report.runs(), *report.ledgers()]
     parts += [*report.resources(), *report.errors()]
     if summary.gates:
         parts += [Text(""), verdict_report(summary.gates, encoding=encoding)]
@@ -120,8 +126,9 @@ class _Report:
         """Never wrapped, so that it can be copied."""
         return Text(self._safe(f"Results: {directory}"), no_wrap=True, overflow="ignore")
 
-    def heading(self) -> Iterator[Text]:
+    def heading(self, details: Sequence[str]) -> Iterator[Text]:
         yield self.line(self._summary.suite, "bold")
+        yield from map(self.line, details)
         if not self._summary.finished:
             yield self.line("The run did not finish: not every planned sample was reached.", "bold yellow")
         if self._summary.stopped_because is not None:
