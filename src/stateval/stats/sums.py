@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from stateval.records.result import Observation
@@ -35,7 +36,8 @@ class RunSums:
         self.observations += 1
         self.errors += observation.error is not None
         timing = observation.timing
-        self.target += timing.target
+        if not math.isnan(timing.target):  # other tools' results may lack it
+            self.target += timing.target
         if timing.extraction is not None:
             self.extraction = _plus(self.extraction, (timing.extraction, 1))
         for key, seconds in (timing.per_grader or {}).items():
