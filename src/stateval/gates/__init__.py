@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from stateval.gates.advice import check_gates, gate_warnings
+from stateval.gates.baseline import BaselineUse, baseline_uses
 from stateval.gates.evaluate import evaluate_gates, overall
+from stateval.gates.rules import BaselineKey, BaselineRun, Baselines
 from stateval.gates.spec import (
-    NOT_YET,
-    Aggregation,
+    Baseline,
+    BaselineGate,
     Gate,
     GateField,
     LogicalGate,
@@ -16,11 +18,19 @@ from stateval.gates.spec import (
     Where,
     metric_names,
     parse_gates,
+    with_paths_below,
 )
+from stateval.gates.words import NOT_YET, Aggregation
 
 __all__ = [
     "NOT_YET",
     "Aggregation",
+    "Baseline",
+    "BaselineGate",
+    "BaselineKey",
+    "BaselineRun",
+    "BaselineUse",
+    "Baselines",
     "Gate",
     "GateField",
     "LogicalGate",
@@ -28,10 +38,12 @@ __all__ = [
     "SimpleGate",
     "WeightedAverageGate",
     "Where",
+    "baseline_uses",
     "check_gates",
     "evaluate_gates",
     "gate_warnings",
     "metric_names",
     "overall",
     "parse_gates",
+    "with_paths_below",
 ]

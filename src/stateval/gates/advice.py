@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
-from stateval.gates.spec import Aggregation, Gate, LogicalGate, NamedGate, SimpleGate, WeightedAverageGate, metric_names
-from stateval.stats.comparison import Operator, holds
+from stateval.gates.baseline import compared_metric
+from stateval.gates.spec import BaselineGate, Gate, NamedGate, SimpleGate, WeightedAverageGate, leaves, metric_names
+from stateval.gates.words import Aggregation
+from stateval.stats.comparison import TOLERANCE, Operator, holds
+from stateval.stats.distributions import normal_quantile
 from stateval.stats.table import RESOURCES, REWARD
 
 
@@ -25,17 +28,28 @@ def check_gates(gates: Sequence[NamedGate], metric_keys: Sequence[str], *, has_r
         for metric in metric_names(gate)
         if metric not in known and not (metric is None and len(metric_keys) == 1)
     ]
+    problems += [
+        complaint
+        for gate in gates
+        for condition in leaves(gate)
+        if isinstance(condition, BaselineGate)
+        for complaint in _comparison_complaints(condition, known, metric_keys)
+    ]
     names = [gate.name for gate in gates if gate.name is not None]
     twice = sorted({name for name in names if names.count(name) > 1})
     return [*problems, *(f"two gates are named `{name}`; give each its own name" for name in twice)]
 
 
-def gate_warnings(gate: Gate | NamedGate, metric_keys: Sequence[str] = ()) -> list[str]:
+def gate_warnings(
+    gate: Gate | NamedGate, metric_keys: Sequence[str] = (), *, samples: int | None = None, on_error: str = "fail"
+) -> list[str]:
     """What is probably not meant: `eq` on rates, percentages and fractions mixed up, thresholds that decide nothing,
-    a grader that hides a metric.
+    a grader that hides a metric, more evidence asked for than there can be.
 
     Args:
         metric_keys: the graders' keys, so that a grader named like a built-in metric is noticed.
+        samples: how many the dataset has, where that is known.
+        on_error: the suite's.
     """
     hidden = [
         f"metric `{name}` is the grader of that name, not the built-in metric"
@@ -50,10 +64,12 @@ def gate_warnings(gate: Gate | NamedGate, metric_keys: Sequence[str] = ()) -> li
             _misread_percentage(condition),
             _foregone(condition, metric_keys),
             _passes_foregone(condition, metric_keys),
+            _beyond_reach(condition, samples),
         )
         if warning
     ]
-    return [*hidden, *warnings]
+    evidence = [_too_few(leaf, samples) or _unlimited_errors(leaf, on_error) for leaf in leaves(gate)]
+    return [*hidden, *warnings, *dict.fromkeys(warning for warning in evidence if warning)]
 
 
 def _complaint(metric: str | None, known: Sequence[str], metric_keys: Sequence[str], has_reward: bool) -> str:
@@ -66,15 +82,17 @@ def _complaint(metric: str | None, known: Sequence[str], metric_keys: Sequence[s
     return f"the gate looks at the metric `{metric}`, which does not exist; {guess}"
 
 
+def _comparison_complaints(gate: BaselineGate, known: Sequence[str], metric_keys: Sequence[str]) -> Iterator[str]:
+    metric = compared_metric(gate, metric_keys)
+    if gate.metric is None and metric not in known:
+        yield f"`baseline` needs a `metric_key`, for there are several graders and no reward: {', '.join(metric_keys)}"
+    if metric in RESOURCES and metric not in metric_keys and gate.baseline.max_drop is None:
+        unit = {"latency": "seconds", "cost": "US dollars", "tokens": "tokens"}[metric]
+        yield f"`baseline` of `{metric}` needs a `max_drop`: how many {unit} more are allowed on the average"
+
+
 def _conditions(gate: Gate | NamedGate) -> Iterator[SimpleGate | WeightedAverageGate]:
-    match gate:
-        case NamedGate():
-            yield from _conditions(gate.gate)
-        case LogicalGate():
-            for condition in gate.conditions:
-                yield from _conditions(condition)
-        case _:
-            yield gate
+    return (leaf for leaf in leaves(gate) if not isinstance(leaf, BaselineGate))
 
 
 def _exact_rate(condition: SimpleGate | WeightedAverageGate) -> str | None:
@@ -124,3 +142,34 @@ def _never(op: Operator, threshold: float, greatest: float) -> str | None:
     if op is Operator.EQ:
         return None if least_holds or greatest_holds or 0 < threshold < greatest else "pass"
     return {(True, True): "fail", (False, False): "pass"}.get((least_holds, greatest_holds))
+
+
+def _too_few(condition: SimpleGate | WeightedAverageGate | BaselineGate, samples: int | None) -> str | None:
+    if condition.min_n is None or samples is None or condition.min_n <= samples:
+        return None
+    return f"`min_n: {condition.min_n}` is never reached, so the gate can never pass: the dataset has {samples} samples"
+
+
+def _unlimited_errors(condition: SimpleGate | WeightedAverageGate | BaselineGate, on_error: str) -> str | None:
+    """With `confidence`, and for a comparison, there is a limit without a word."""
+    certain = isinstance(condition, BaselineGate) or condition.confidence is not None
+    if on_error != "exclude" or condition.max_error_rate is not None or certain:
+        return None
+    return "`on_error: exclude` leaves errors out however many there are; `max_error_rate` limits them"
+
+
+def _beyond_reach(condition: SimpleGate | WeightedAverageGate, samples: int | None) -> str | None:
+    """A rate that not even passes alone could show: Wilson's interval of n of n begins at n / (n + z^2)."""
+    rates = condition.aggregation in {Aggregation.ACCURACY, Aggregation.PASS_RATE}
+    scale = 100.0 if condition.aggregation is Aggregation.ACCURACY else 1.0
+    share = condition.value / scale
+    if condition.confidence is None or not rates or condition.op.wants_small or not 0 < share <= 1:
+        return None
+    said = f"`{condition.aggregation} {condition.op} {condition.value:g}` with `confidence: {condition.confidence:g}`"
+    if share > 1 - TOLERANCE:
+        return f"{said} can never pass: every interval has room below its greatest value"
+    z = normal_quantile(0.5 + condition.confidence / 2)
+    needed = math.ceil(z * z * share / (1 - share) - TOLERANCE)
+    if samples is None or samples >= needed:
+        return None
+    return f"{said} can never pass with {samples} samples, even if all of them do; that takes {needed}"

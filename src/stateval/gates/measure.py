@@ -5,15 +5,16 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from stateval.gates.spec import Aggregation
+from stateval.gates.words import Aggregation
+from stateval.records.result import ErrorCategory
 from stateval.stats.comparison import Operator, holds
 from stateval.stats.describe import maximum, mean, minimum, percentile
 from stateval.stats.repeats import pass_at_k, pass_hat_k
 from stateval.stats.table import Selection
 
-_PERCENTILES = {Aggregation.MEDIAN: 50, Aggregation.P50: 50, Aggregation.P95: 95, Aggregation.P99: 99}
+PERCENTILES = {Aggregation.MEDIAN: 50, Aggregation.P50: 50, Aggregation.P95: 95, Aggregation.P99: 99}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,16 @@ class Errored:
         """The worst score in the direction of the gate's operator."""
         return 1.0 if self.small_is_good else 0.0
 
+    @property
+    def counted(self) -> float | None:
+        """What an observation without a value counts as; None where it is left out."""
+        return None if self.exclude else self.score
+
+    @property
+    def otherwise(self) -> Errored:
+        """The other of the two ways."""
+        return replace(self, exclude=not self.exclude)
+
     def in_words(self, count: int, aggregation: Aggregation) -> str | None:
         """What was done with so many of them; None where there are none."""
         if not count:
@@ -56,13 +67,15 @@ class Measurement:
     """A metric's number over `n` observations of `n_samples` samples, or the reason why there is none.
 
     `n_errored` have no value because of an error, or no grade; a resource that is merely not known is no error.
-    `counted` says as what they were counted.
+    `counted` says as what they were counted. `error_rate` is the share of errored observations among all, for a
+    resource also those whose conversation failed after it had been used.
     """
 
     value: float | None
     n: int
     n_samples: int
     n_errored: int
+    error_rate: float = 0.0
     counted: str | None = None
     reason: str | None = None
 
@@ -85,17 +98,38 @@ def measure(
     return Measurement(
         value=value,
         n=len(values) if errored.exclude else len(selection),
-        n_samples=selection.n_samples,
+        n_samples=_n_samples(selection, metric, values, errored),
         n_errored=n_errored,
+        error_rate=error_rate(selection, metric),
         counted=None if reason else errored.in_words(n_errored, aggregation),
         reason=reason,
     )
+
+
+def error_rate(selection: Selection, metric: str) -> float:
+    """The share of observations that are errored for this metric; 0 of none.
+
+    A resource may be known of a conversation that failed; the error is the observation's all the same.
+    """
+    if not len(selection):
+        return 0.0
+    if not selection.table.is_resource(metric):
+        return selection.n_errored(metric) / len(selection)
+    failed = (c.error is ErrorCategory.TARGET or (c.value is None and c.error) for c in selection.cells(metric))
+    return sum(map(bool, failed)) / len(selection)
 
 
 def _n_errored(selection: Selection, metric: str, values: Sequence[float]) -> int:
     if selection.table.is_resource(metric) and len(values) < len(selection):
         return sum(cell.value is None and cell.error is not None for cell in selection.cells(metric))
     return len(selection) - len(values)
+
+
+def _n_samples(selection: Selection, metric: str, values: Sequence[float], errored: Errored) -> int:
+    """How many samples the number is about."""
+    if not errored.exclude or len(values) == len(selection):
+        return selection.n_samples
+    return len({cell.sample for cell in selection.cells(metric) if cell.value is not None})
 
 
 def _why_unknown(selection: Selection, metric: str, values: Sequence[float], errored: Errored) -> str | None:
@@ -134,7 +168,7 @@ def _aggregated(
             return minimum(counted)
         case Aggregation.MAX:
             return maximum(counted)
-    return percentile(counted, _PERCENTILES[aggregation])
+    return percentile(counted, PERCENTILES[aggregation])
 
 
 def _over_repeats(

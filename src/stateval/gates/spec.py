@@ -2,85 +2,97 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, TypeAdapter, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    Tag,
+    TypeAdapter,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
+from stateval.gates.words import (
+    Aggregation,
+    Confidence,
+    GateModel,
+    Number,
+    Samples,
+    Share,
+    no_interval,
+    no_weighted_interval,
+)
 from stateval.stats.comparison import Operator
 
-NOT_YET = {
-    "confidence": "intervals and three-way verdicts are not in this release; compare the measured value alone",
-    "min_n": "a least number of samples is not in this release; every verdict shows its n",
-    "max_error_rate": "a greatest share of errors is not in this release; use `on_error` to say how errors count",
-    "baseline": "comparison with an earlier run is not in this release",
-    "judge_check": "checks of the judge are not in this release",
-    "min_judge_kappa": "checks of the judge are not in this release",
-}
-"""Words of a gate that a later release understands, each with what to say of it."""
 
+class Baseline(GateModel):
+    """An earlier run that a metric must not fall behind.
 
-class Aggregation(StrEnum):
-    """How the values of a metric become one number.
-
-    `accuracy` is the percentage of observations that pass (score >= `pass_threshold`), `pass_rate` the same from 0
-    to 1. `pass_at_k` and `pass_hat_k` are the chances that one, or all, of k tries pass; k is the number of runs.
+    `results` is its directory; `max_drop` the fall of the mean that is allowed (0.02 unless given), of a metric of
+    which less is better the rise. `confidence` is that of the one-sided bound. `force` compares also where data or
+    graders differ, and marks it.
     """
 
-    AVG_SCORE = "avg_score"
-    ACCURACY = "accuracy"
-    PASS_RATE = "pass_rate"
-    MIN = "min"
-    MAX = "max"
-    MEDIAN = "median"
-    P50 = "p50"
-    P95 = "p95"
-    P99 = "p99"
-    PASS_HAT_K = "pass_hat_k"
-    PASS_AT_K = "pass_at_k"
+    results: Annotated[str, Field(min_length=1)]
+    metric_key: str | None = None
+    max_drop: Annotated[Number, Field(ge=0)] | None = None
+    confidence: Confidence = 0.95
+    force: StrictBool = False
 
     @property
-    def over_repeats(self) -> bool:
-        """Whether it is defined by the repeats of each sample."""
-        return self in {Aggregation.PASS_AT_K, Aggregation.PASS_HAT_K}
-
-    @property
-    def counts_passes(self) -> bool:
-        """Whether it looks only at which observations pass."""
-        return self.over_repeats or self in {Aggregation.ACCURACY, Aggregation.PASS_RATE}
+    def allowed(self) -> float:
+        """The drop that is allowed."""
+        return 0.02 if self.max_drop is None else self.max_drop
 
 
-def _no_boolean(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("must be a number, not true or false")
-    return value
+class _Evidence(GateModel):
+    """What the data must be like for a verdict: so many samples, so few errors."""
+
+    min_n: Samples | None = None
+    max_error_rate: Share | None = None
 
 
-Number = Annotated[float, BeforeValidator(_no_boolean), Field(allow_inf_nan=False)]
+class BaselineGate(_Evidence):
+    """The mean of a metric must not have dropped since an earlier run, sample by sample."""
 
-
-class GateModel(BaseModel):
-    """What all gates have in common: they are frozen, and know no other words than their own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["baseline"] = "baseline"
+    metric_key: str | None = None
+    baseline: Baseline
 
     @model_validator(mode="before")
     @classmethod
-    def _words_of_later_releases(cls, data: Any) -> Any:
-        for word, why in NOT_YET.items():
-            if isinstance(data, dict) and word in data:
-                raise PydanticCustomError("not_in_this_release", "`{word}`: {why}", {"word": word, "why": why})
+    def _confidence_is_inside(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "confidence" in data:
+            raise ValueError("`confidence` of a comparison stands inside `baseline`")
         return data
 
+    @property
+    def metric(self) -> str | None:
+        """The metric that is compared; None stands for the only grader, else the reward."""
+        return self.baseline.metric_key or self.metric_key
 
-class SimpleGate(GateModel):
+    @property
+    def small_is_good(self) -> bool:
+        """Whether a rise is the loss; of a resource it always is."""
+        return False
+
+
+class SimpleGate(_Evidence):
     """A condition on one metric.
 
     `metric_key` may be left out where there is one grader. An observation passes where `score pass_op
     pass_threshold` holds (without `pass_threshold`: that of the suite); this matters to the aggregations that count
-    passes. `metric` and `pass_value` are old spellings of `aggregation` and `pass_threshold`.
+    passes. With `confidence` it is decided by an interval. `baseline` is a second condition, which must hold too.
+    `metric` and `pass_value` are old spellings of `aggregation` and `pass_threshold`.
     """
+
+    model_config = ConfigDict(json_schema_extra=lambda schema: _add_old_spellings(schema))
 
     kind: Literal["simple"] = "simple"
     metric_key: str | None = None
@@ -89,6 +101,8 @@ class SimpleGate(GateModel):
     value: Number
     pass_threshold: Number | None = None
     pass_op: Operator = Operator.GTE
+    confidence: Confidence | None = None
+    baseline: Baseline | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -97,14 +111,22 @@ class SimpleGate(GateModel):
             return data
         if data.get("pass_value") is not None and data.get("pass_op") is None and "op" in data:
             data = {**data, "pass_op": data["op"]}
-        for old, new in (("metric", "aggregation"), ("pass_value", "pass_threshold")):
+        for old, new in OLD_SPELLINGS.items():
             if old in data and new in data:
                 raise ValueError(f"`{old}` is an old spelling of `{new}`; give one of them")
             data = {new if key == old else key: value for key, value in data.items()}
         return {key: value for key, value in data.items() if not (key == "pass_op" and value is None)}
 
+    @field_validator("confidence")
+    @classmethod
+    def _has_an_interval(cls, confidence: float | None, info: ValidationInfo) -> float | None:
+        why = None if confidence is None else no_interval(info.data.get("aggregation"), info.data.get("op"))
+        if why:
+            raise ValueError(why)
+        return confidence
 
-class WeightedAverageGate(GateModel):
+
+class WeightedAverageGate(_Evidence):
     """A condition on the weighted mean of several metrics, each aggregated alike. Weights are normalised; 0 is one."""
 
     kind: Literal["weighted_average"]
@@ -113,6 +135,22 @@ class WeightedAverageGate(GateModel):
     op: Operator
     value: Number
     pass_threshold: Number | None = None
+    confidence: Confidence | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_baseline(cls, data: Any) -> Any:
+        if isinstance(data, dict) and "baseline" in data:
+            raise ValueError("`baseline` compares one metric; write it as a condition of a logical gate, beside this")
+        return data
+
+    @field_validator("confidence")
+    @classmethod
+    def _has_an_interval(cls, confidence: float | None, info: ValidationInfo) -> float | None:
+        why = None if confidence is None else no_weighted_interval(info.data.get("aggregation"), info.data.get("op"))
+        if why:
+            raise ValueError(why)
+        return confidence
 
     @model_validator(mode="after")
     def _some_weight(self) -> WeightedAverageGate:
@@ -121,28 +159,68 @@ class WeightedAverageGate(GateModel):
         return self
 
 
-class LogicalGate(GateModel):
-    """Several conditions, of which all (`and`) or one (`or`) must hold."""
+class LogicalGate(_Evidence):
+    """Several conditions, of which all (`and`) or one (`or`) must hold.
+
+    `confidence`, `min_n` and `max_error_rate` hold for each condition that says nothing else.
+    """
 
     kind: Literal["logical"]
     operator: Literal["and", "or"]
     conditions: list[Gate] = Field(min_length=1)
+    confidence: Confidence | None = None
+
+    @model_validator(mode="after")
+    def _all_have_intervals(self) -> LogicalGate:
+        for condition in leaves(self):
+            if not isinstance(condition, BaselineGate) and condition.confidence is not None:
+                weighted = isinstance(condition, WeightedAverageGate)
+                why = (no_weighted_interval if weighted else no_interval)(condition.aggregation, condition.op)
+                if why:
+                    raise ValueError(f"`confidence` holds for all conditions, but {why}")
+        return self
+
+    @property
+    def full_conditions(self) -> list[Gate]:
+        """The conditions, each with what this gate says for all of them."""
+        return [_handed_down(self, condition) for condition in self.conditions]
+
+
+OLD_SPELLINGS = {"metric": "aggregation", "pass_value": "pass_threshold"}
+"""Fields of older suite files, and what they are called now."""
+
+
+def _add_old_spellings(schema: dict[str, Any]) -> None:
+    for old, new in OLD_SPELLINGS.items():
+        told = {"deprecated": True, "description": f"The old spelling of `{new}`."}
+        schema["properties"][old] = {**schema["properties"][new], "default": None, "title": old, **told}
+
+
+def _handed_down(gate: LogicalGate, condition: Gate) -> Gate:
+    names = [name for name in ("confidence", "min_n", "max_error_rate") if name in type(condition).model_fields]
+    said = {name: getattr(gate, name) for name in names if getattr(condition, name) is None}
+    return condition.model_copy(update={name: value for name, value in said.items() if value is not None})
 
 
 def _kind(value: Any) -> Any:
     if isinstance(value, dict):
-        return value.get("kind", "simple")
+        alone = value.get("baseline") is not None and "op" not in value and "value" not in value
+        return value.get("kind", "baseline" if alone else "simple")
     return getattr(value, "kind", None)
+
+
+_WRONG_KIND = "`kind` must be simple, logical, weighted_average or baseline, and a gate a mapping"
 
 
 Gate = Annotated[
     Annotated[SimpleGate, Tag("simple")]
     | Annotated[LogicalGate, Tag("logical")]
-    | Annotated[WeightedAverageGate, Tag("weighted_average")],
+    | Annotated[WeightedAverageGate, Tag("weighted_average")]
+    | Annotated[BaselineGate, Tag("baseline")],
     Discriminator(
         _kind,
         custom_error_type="gate_kind",
-        custom_error_message="`kind` must be simple, logical or weighted_average, and a gate a mapping",
+        custom_error_message=_WRONG_KIND,
     ),
 ]
 LogicalGate.model_rebuild()
@@ -172,14 +250,19 @@ class WeightedAverageEntry(_Entry, WeightedAverageGate):
     """A weighted-average gate as it stands in a suite file."""
 
 
+class BaselineEntry(_Entry, BaselineGate):
+    """A comparison with an earlier run as it stands in a suite file."""
+
+
 GateEntry = Annotated[
     Annotated[SimpleEntry, Tag("simple")]
     | Annotated[LogicalEntry, Tag("logical")]
-    | Annotated[WeightedAverageEntry, Tag("weighted_average")],
+    | Annotated[WeightedAverageEntry, Tag("weighted_average")]
+    | Annotated[BaselineEntry, Tag("baseline")],
     Discriminator(
         _kind,
         custom_error_type="gate_kind",
-        custom_error_message="`kind` must be simple, logical or weighted_average, and a gate a mapping",
+        custom_error_message=_WRONG_KIND,
     ),
 ]
 
@@ -212,20 +295,77 @@ def parse_gates(value: Any) -> tuple[NamedGate, ...]:
 
 def metric_names(gate: Gate | NamedGate) -> tuple[str | None, ...]:
     """The metrics that a gate looks at, each once, in order; None stands for "the only grader"."""
+    names: list[str | None] = []
+    for condition in leaves(gate):
+        match condition:
+            case WeightedAverageGate():
+                names += condition.weights
+            case SimpleGate():
+                names.append(condition.metric_key)
+            case BaselineGate() if condition.metric is not None:
+                names.append(condition.metric)
+    return tuple(dict.fromkeys(names))
+
+
+def leaves(gate: Gate | NamedGate) -> Iterator[SimpleGate | WeightedAverageGate | BaselineGate]:
+    """The conditions in a gate that look at metrics, each with what a gate around it says for all of them.
+
+    A simple condition with a `baseline` is two: itself without it, and the comparison.
+    """
     match gate:
         case NamedGate():
-            return metric_names(gate.gate)
+            yield from leaves(gate.gate)
         case LogicalGate():
-            names = [name for condition in gate.conditions for name in metric_names(condition)]
-            return tuple(dict.fromkeys(names))
-        case WeightedAverageGate():
-            return tuple(gate.weights)
-    return (gate.metric_key,)
+            for condition in gate.full_conditions:
+                yield from leaves(condition)
+        case SimpleGate():
+            yield from parts(gate)
+        case _:
+            yield gate
+
+
+def parts(gate: SimpleGate) -> list[SimpleGate | BaselineGate]:
+    """A simple condition, and the comparison with a baseline beside it where there is one."""
+    if gate.baseline is None:
+        return [gate]
+    alone = gate.model_copy(update={"baseline": None})
+    return [alone, ComparisonBeside.model_validate({name: getattr(gate, name) for name in _SHARED} | {"op": gate.op})]
+
+
+class ComparisonBeside(BaselineGate):
+    """The comparison that stands beside a simple condition: where that wants little, a rise is the loss."""
+
+    op: Operator
+
+    @property
+    def small_is_good(self) -> bool:
+        """Whether a rise is the loss."""
+        return self.op.wants_small
+
+
+_SHARED = ("metric_key", "baseline", "min_n", "max_error_rate")
+
+
+def with_paths_below(gates: Sequence[NamedGate], directory: Path) -> tuple[NamedGate, ...]:
+    """The gates with the directories of their baselines made absolute; relative ones lie below `directory`."""
+    return tuple(gate.model_copy(update={"gate": _below(gate.gate, directory)}) for gate in gates)
+
+
+def _below(gate: Gate, directory: Path) -> Gate:
+    match gate:
+        case LogicalGate():
+            return gate.model_copy(
+                update={"conditions": [_below(condition, directory) for condition in gate.conditions]}
+            )
+        case SimpleGate(baseline=Baseline() as baseline) | BaselineGate(baseline=baseline):
+            place = directory / Path(baseline.results).expanduser()
+            return gate.model_copy(update={"baseline": baseline.model_copy(update={"results": str(place)})})
+    return gate
 
 
 _FIELD: TypeAdapter[Any] = TypeAdapter(GateField)
 
 
-def _named(entry: SimpleEntry | LogicalEntry | WeightedAverageEntry) -> NamedGate:
+def _named(entry: SimpleEntry | LogicalEntry | WeightedAverageEntry | BaselineEntry) -> NamedGate:
     gate = {name: value for name, value in entry if name not in _Entry.model_fields}
     return NamedGate.model_validate({"gate": gate, "name": entry.name, "on_fail": entry.on_fail, "where": entry.where})

@@ -23,6 +23,11 @@ class GateVerdict(Record):
     `condition` is the rule in words; `measured` the value it looked at, over `n` observations of `n_samples`
     samples (repeats are not independent); `n_errored` have no score and were counted as `counted` says. `reason` says
     why a node is not decided by its number alone.
+
+    With `confidence` there is an `interval` of it, by `method`, from `n_clusters` independent units, and where it
+    does not decide `samples_needed` says about how many more would. Of a comparison with the run in `baseline`,
+    `measured` is the drop over the `n` samples of both runs and `bound` its one-sided lower bound; `n_only_here` and
+    `n_only_baseline` count the samples of one run alone, and `marks` say what makes the runs hard to compare.
     """
 
     condition: str
@@ -34,11 +39,20 @@ class GateVerdict(Record):
     measured: float | None = None
     operator: str | None = None
     threshold: float | None = None
+    confidence: float | None = None
     interval: tuple[float, float] | None = None
+    method: str | None = None
+    samples_needed: int | None = None
     n: int | None = None
     n_samples: int | None = None
+    n_clusters: int | None = None
     n_errored: int | None = None
     counted: str | None = None
+    baseline: str | None = None
+    bound: float | None = None
+    n_only_here: int | None = None
+    n_only_baseline: int | None = None
+    marks: list[str] | None = None
     runs_passed: int | None = None
     runs_total: int | None = None
     on_fail: str | None = None

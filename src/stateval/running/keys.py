@@ -39,6 +39,11 @@ class StageKeyMaker:
         return StageKeys(target=target, row=_hash(whole), grades=grades, reward=reward)
 
 
+def row_hash(sample: Sample) -> str:
+    """The hash of a sample's row, whole: the `row` of its stage keys."""
+    return _hash(dump_json(sample.to_dict(), sort_keys=True))
+
+
 def suite_identity(plan: RunPlan) -> str:
     """What makes two runs runs of the same suite: its name and its targets' kinds and labels."""
     targets = sorted((model.target.kind, model.label) for model in plan.models)

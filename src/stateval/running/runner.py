@@ -26,7 +26,7 @@ from stateval.errors import (
     SetupError,
     StatevalError,
 )
-from stateval.gates import evaluate_gates, overall
+from stateval.gates import Baselines, evaluate_gates, overall
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import Summary
@@ -96,6 +96,7 @@ async def run_plan(
     channel: EventChannel | None = None,
     handle_signals: bool = False,
     lasting: bool = True,
+    baselines: Baselines | None = None,
 ) -> RunOutcome:
     """Runs the whole plan, on a dataset of so many samples that has been checked, into a directory that was begun.
 
@@ -103,7 +104,7 @@ async def run_plan(
     ModelUnavailable before any sample ran; whatever stops the run later is in the outcome, and all that finished is in
     the directory, which is only told of where it is `lasting`.
     """
-    runner = _Runner(plan, directory, samples, channel, lasting)
+    runner = _Runner(plan, directory, samples, channel, lasting, baselines)
     with _stopped_by_signals(runner) if handle_signals else nullcontext():
         await runner.run()
     if isinstance(runner.error, ModelUnavailable | SetupError) and not runner.written:
@@ -118,6 +119,7 @@ class _Runner:
     samples: int
     channel: EventChannel | None
     lasting: bool
+    baselines: Baselines | None = None
     error: StatevalError | None = None
     stopped_because: str | None = None
     journals: dict[tuple[str, int], Journal] = field(default_factory=dict)
@@ -171,6 +173,7 @@ class _Runner:
             num_runs=plan.num_runs,
             finished=finished,
             pass_threshold=plan.pass_threshold,
+            baselines=self.baselines,
         )
         summary = summarise(
             plan.name,

@@ -13,6 +13,7 @@ from pathlib import Path
 from stateval import __version__
 from stateval.redaction import Redaction, secrets_of_environment
 from stateval.results.directory import ResultsDirectory, default_directory
+from stateval.running.baseline import load_baselines
 from stateval.running.events import EventChannel
 from stateval.running.keys import run_inputs, suite_identity
 from stateval.running.plan import RunPlan
@@ -50,8 +51,10 @@ async def run_session(
 ) -> Session:
     """Runs a plan on its dataset of so many samples, which has been checked.
 
-    Raises UsageError where results cannot be written, ResultsLocked, or SetupError: nothing has run then.
+    Raises UsageError where results cannot be written or a baseline cannot be had, ResultsLocked, or SetupError: nothing
+    has run then.
     """
+    baselines = load_baselines(plan)
     if destination.save:
         path = destination.path or default_directory(plan.name)
     else:
@@ -65,6 +68,7 @@ async def run_session(
                 channel=channel,
                 handle_signals=handle_signals,
                 lasting=destination.save,
+                baselines=baselines,
             )
         session = Session(outcome, directory, destination.save)
     except BaseException:

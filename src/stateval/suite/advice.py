@@ -68,7 +68,11 @@ def advice(loaded: LoadedSuite, survey: Survey) -> list[str]:
     gates = parse_gates(spec.gate)
     keys = list(spec.all_graders)
     return [
-        *(warning for gate in gates for warning in gate_warnings(gate, keys)),
+        *(
+            warning
+            for gate in gates
+            for warning in gate_warnings(gate, keys, samples=survey.samples, on_error=spec.on_error)
+        ),
         *_unused(spec),
         *survey.strict_truths,
         *_on_turns(survey),

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from stateval import extractors, graders
 from stateval.datasets import DatasetCheck, PlacedDataset, check_dataset, open_dataset, select
 from stateval.errors import InputError, MissingExtra, MissingKey, ModelError, SuiteError, UsageError
-from stateval.gates import Gate, LogicalGate, NamedGate, WeightedAverageGate, check_gates, parse_gates
+from stateval.gates import Gate, LogicalGate, NamedGate, WeightedAverageGate, check_gates, parse_gates, with_paths_below
 from stateval.loading.registry import Registry
 from stateval.loading.user_code import LoadedFunction, UserCode
 from stateval.records.marks import Mark
@@ -222,7 +222,7 @@ class _Building:
         return CustomReward(self._code.load(reference, Mark.REWARD_COMPOSER))
 
     def _gates(self, *, has_reward: bool) -> tuple[NamedGate, ...]:
-        gates = parse_gates(self._spec.gate)
+        gates = with_paths_below(parse_gates(self._spec.gate), self._loaded.directory)
         keys = list(self._spec.all_graders)
         several = isinstance(self._spec.gate, list)
         for position, gate in enumerate(gates):

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
 from stateval.datasets.split import SplitSpec
-from stateval.gates.spec import LogicalEntry, SimpleEntry, WeightedAverageEntry
+from stateval.gates.spec import Baseline, BaselineEntry, LogicalEntry, SimpleEntry, WeightedAverageEntry
 from stateval.suite.later import KINDS, refusal
 
 SAID = "said_in_plain_words"
@@ -125,7 +125,10 @@ def _fields_around(loc: tuple[int | str, ...]) -> list[str]:
         "simple": SimpleEntry,
         "logical": LogicalEntry,
         "weighted_average": WeightedAverageEntry,
+        "baseline": BaselineEntry,
     }
+    if loc[-2:-1] == ("baseline",) and loc[-3:-2] in (("simple",), ("baseline",)):
+        return list(Baseline.model_fields)
     kind = next((part for part in reversed(loc[:-1]) if part in entries), None)
     entry: type[BaseModel] = entries[str(kind)] if kind else SimpleEntry
     return list(entry.model_fields)

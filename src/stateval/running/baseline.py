@@ -1,0 +1,226 @@
+"""The earlier runs that gates compare with: found, checked and read into tables before anything of today runs.
+
+Reading comes first also because a finished run in today's own directory is moved away when today's begins.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from stateval.errors import ResultsError, UsageError
+from stateval.gates import BaselineKey, BaselineRun, Baselines, BaselineUse, baseline_uses
+from stateval.records.digest import digest_of
+from stateval.results.opening import open_results
+from stateval.results.reading import Results
+from stateval.running.keys import row_hash, run_inputs
+from stateval.running.plan import RunPlan
+from stateval.running.summary import is_finished
+from stateval.stats.table import RESOURCES, REWARD, ObservationTable
+
+_SHOWN = 3
+_ADVICE = "make a new baseline with today's suite, or compare all the same with `force: true`, which marks the verdict"
+
+
+def load_baselines(plan: RunPlan) -> Baselines:
+    """What `evaluate_gates` compares today's run with, read before that run begins; empty where no gate asks.
+
+    A directory stands for the last finished run in it: its own, or the latest below its `history`. Reads the dataset
+    once, for the hashes of its rows. Raises UsageError where a baseline cannot be had, or must not be compared with
+    today's run because rows or graders differ or cannot be checked; `force` marks those instead.
+    """
+    uses = list(dict.fromkeys(baseline_uses(plan.gates, plan.metric_keys)))
+    if not uses:
+        return {}
+    comparing = _Comparing(plan)
+    return {
+        BaselineKey(use.baseline.results, use.metric, model.label): comparing.run(use, model.label)
+        for use in uses
+        for model in plan.models
+    }
+
+
+@dataclass(slots=True)
+class RowHashes:
+    """Which row each sample had: 16 bytes a sample; 0 stands for a row whose hash is not known."""
+
+    samples: array[int] = field(default_factory=lambda: array("Q"))
+    rows: array[int] = field(default_factory=lambda: array("Q"))
+
+    def add(self, sample: str, row: str | None) -> None:
+        """Adds one sample's row, by its hash of at least 16 hexadecimal digits."""
+        self.samples.append(digest_of(sample))
+        self.rows.append(0 if row is None else int(row[:16], 16))
+
+    def in_order(self) -> RowHashes:
+        """The same in ascending order of the samples, so that `of` finds them."""
+        order = sorted(range(len(self.samples)), key=self.samples.__getitem__)
+        return RowHashes(
+            array("Q", map(self.samples.__getitem__, order)), array("Q", map(self.rows.__getitem__, order))
+        )
+
+    def of(self, sample: int) -> int | None:
+        """The row of a sample, by the digest of its id; None where it is not among these. They must be in order."""
+        place = bisect_left(self.samples, sample)
+        return self.rows[place] if place < len(self.samples) and self.samples[place] == sample else None
+
+
+@dataclass(slots=True)
+class _Earlier:
+    """One model of an earlier run, whole."""
+
+    results: Results
+    label: str
+    table: ObservationTable
+    rows: RowHashes
+
+
+class _Comparing:
+    """Opens each directory, and reads each model of it, once."""
+
+    def __init__(self, plan: RunPlan) -> None:
+        self._plan = plan
+        self._inputs = run_inputs(plan)
+        self._opened: dict[str, Results] = {}
+        self._read: dict[tuple[str, str], _Earlier] = {}
+
+    def run(self, use: BaselineUse, label: str) -> BaselineRun:
+        name = use.baseline.results
+        if name not in self._opened:
+            self._opened[name] = _last_finished(Path(name))
+        results = self._opened[name]
+        _require_metric(results, use.metric)
+        theirs = _label(results, label)
+        if (name, theirs) not in self._read:
+            self._read[name, theirs] = _read(results, theirs)
+        earlier = self._read[name, theirs]
+        marks = [*self._of_graders(earlier, use.metric), *self._of_rows(earlier)]
+        if marks and not use.baseline.force:
+            raise UsageError(
+                f"the baseline {results.path} does not compare with this run: {'; '.join(marks)}; {_ADVICE}"
+            )
+        return BaselineRun(earlier.table, tuple(marks))
+
+    @cached_property
+    def _rows(self) -> RowHashes:
+        rows = RowHashes()
+        for sample in self._plan.dataset:
+            rows.add(sample.key, row_hash(sample))
+        return rows.in_order()
+
+    def _of_graders(self, earlier: _Earlier, metric: str) -> Iterator[str]:
+        today, then = self._inputs, earlier.results.inputs
+        if metric in RESOURCES and metric not in self._plan.metric_keys:
+            return
+        keys: Iterable[str] = (metric,)
+        if metric == REWARD and metric not in self._plan.metric_keys:
+            composer = self._plan.reward
+            keys = self._plan.metric_keys if composer is None or composer.metrics is None else composer.metrics
+            yield from _differing("the reward", today.reward, then.reward)
+        for key in keys:
+            what = f"the grader `{key}` (its code, rubric, judge, settings or extractor)"
+            yield from _differing(what, today.graders.get(key), then.graders.get(key))
+
+    def _of_rows(self, earlier: _Earlier) -> Iterator[str]:
+        shared, unknown, differing = 0, 0, list[int]()
+        for sample, row in zip(earlier.rows.samples, earlier.rows.rows, strict=True):
+            now = self._rows.of(sample)
+            if now is not None:
+                shared += 1
+                unknown += row == 0
+                if row not in (0, now):
+                    differing.append(sample)
+        if not shared:
+            raise UsageError(
+                f"the baseline {earlier.results.path} has no sample of today's dataset; compare by equal ids"
+            )
+        if differing:
+            first = ", ".join(f"`{key}`" for key in self._names(set(differing[:_SHOWN])))
+            yield f"{len(differing)} of {shared} samples in both have other rows (such as {first})"
+        if unknown:
+            yield f"whether {unknown} of {shared} samples in both had the same rows is not known"
+
+    def _names(self, digests: set[int]) -> Iterator[str]:
+        return (sample.key for sample in self._plan.dataset if digest_of(sample.key) in digests)
+
+
+def _last_finished(path: Path) -> Results:
+    """The last finished run in a directory. Raises UsageError, with what to do, where there is none."""
+    found: Results | None = None
+    problem = f"the baseline {path} does not exist"
+    for place in (path, *_earlier_runs(path)):
+        if not place.exists():
+            continue
+        try:
+            found = open_results(place)
+        except (UsageError, ResultsError) as error:
+            problem = f"the baseline cannot be read: {error}"
+            continue
+        if _is_finished(found):
+            return found
+        problem = f"the baseline {path} is of a run that did not finish"
+    raise UsageError(f"{problem}; a baseline is the directory of a finished run: make it by a run without `baseline`")
+
+
+def _earlier_runs(path: Path) -> list[Path]:
+    history = path / "history"
+    return sorted((p for p in history.iterdir() if p.is_dir()), reverse=True) if history.is_dir() else []
+
+
+def _is_finished(results: Results) -> bool:
+    summary = results.summary()
+    return summary is None or summary.finished
+
+
+def _require_metric(results: Results, metric: str) -> None:
+    known = [*results.metric_keys, *([REWARD] if results.has_reward else [])]
+    if metric not in known and not (metric in RESOURCES and metric not in results.metric_keys):
+        listed = ", ".join(f"`{key}`" for key in known) or "none"
+        raise UsageError(f"the baseline {results.path} has no metric `{metric}`; its metrics are: {listed}")
+
+
+def _label(results: Results, label: str) -> str:
+    if label in results.labels:
+        return label
+    if len(results.labels) == 1:
+        return results.labels[0]
+    listed = ", ".join(f"`{name}`" for name in results.labels)
+    raise UsageError(f"the baseline {results.path} has no model `{label}`; its models are: {listed}")
+
+
+def _read(results: Results, label: str) -> _Earlier:
+    """Reads the index of one model. Raises UsageError where the run did not reach all its samples."""
+    table, rows = ObservationTable(results.metric_keys), RowHashes()
+    try:
+        for _, entry in results.entries(label):
+            table.add(entry.observation)
+            rows.add(entry.observation.sample_id, entry.keys.row if entry.keys is not None else None)
+    except ResultsError as error:
+        raise UsageError(f"the baseline cannot be read: {error}") from error
+    if not is_finished({label: table}, planned_per_run=results.planned, num_runs=results.num_runs):
+        planned = results.planned * results.num_runs
+        raise UsageError(
+            f"the baseline {results.path} did not finish: {len(table):,} of {planned:,} samples of `{label}`; "
+            "finish it, or name another directory"
+        )
+    return _Earlier(results, label, table, _distinct(rows.in_order()))
+
+
+def _distinct(rows: RowHashes) -> RowHashes:
+    """Each sample once, though it ran several times."""
+    first = [n for n, sample in enumerate(rows.samples) if n == 0 or rows.samples[n - 1] != sample]
+    if len(first) == len(rows.samples):
+        return rows
+    return RowHashes(array("Q", map(rows.samples.__getitem__, first)), array("Q", map(rows.rows.__getitem__, first)))
+
+
+def _differing(what: str, today: str | None, then: str | None) -> Iterator[str]:
+    """Hashes of other tools have a name before a colon; they compare with none of ours."""
+    if then is None or ":" in then or today is None:
+        yield f"whether {what} is the same is not known"
+    elif today != then:
+        yield f"{what} is not the same"
