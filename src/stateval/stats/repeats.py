@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import comb
+
+from stateval.stats.points import Points, grouped
+from stateval.stats.table import Selection
 
 
 def pass_at_k(trials: int, passed: int, k: int) -> float | None:
@@ -22,6 +26,30 @@ def pass_hat_k(trials: int, passed: int, k: int) -> float | None:
     """
     _check(trials, passed, k)
     return comb(passed, k) / comb(trials, k) if k <= trials else None
+
+
+def repeat_points(
+    selection: Selection, metric: str, k: int, *, passes: Callable[[float], bool], errored: bool | None, hat: bool
+) -> Points | None:
+    """pass@k of each sample (pass^k with `hat`), for `estimate_mean`: the metric is the mean over samples.
+
+    Each sample is estimated from its own number of trials. None where there is no sample, or one with fewer than k
+    trials, which would have to be left out silently.
+
+    Args:
+        passes: whether an observation with this value passes.
+        errored: whether one without a value passes; None leaves it out, and a sample that has no other too.
+    """
+    points, estimate = Points(), pass_hat_k if hat else pass_at_k
+    worst = None if errored is None else float(errored)
+    for sample, cluster, values in grouped(
+        selection, metric, errored=worst, value_of=lambda value: float(passes(value))
+    ):
+        value = estimate(len(values), round(sum(values)), k)
+        if value is None:
+            return None
+        points.append(sample, cluster, (value,))
+    return points if points.n else None
 
 
 def _check(trials: int, passed: int, k: int) -> None:
