@@ -153,10 +153,7 @@ LATER = [
         for kind in ("model_judge", "rubric", "letta_judge", "state", "trajectory")
     ],
     {"graders": {"q": MINIMAL["graders"]["quality"] | {"rubric_vars": ["x"]}}},
-    *[
-        {"gate": {"op": "gte", "value": 1, word: 1}}
-        for word in ("confidence", "min_n", "max_error_rate", "baseline", "judge_check", "min_judge_kappa")
-    ],
+    *[{"gate": {"op": "gte", "value": 1, word: 1}} for word in ("judge_check", "min_judge_kappa")],
 ]
 
 

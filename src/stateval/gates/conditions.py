@@ -15,6 +15,7 @@ from stateval.gates.words import USUAL_ERROR_RATE
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.stats.comparison import holds
 from stateval.stats.estimates import Estimate
+from stateval.stats.planning import samples_to_decide
 from stateval.stats.table import ObservationTable, Selection
 
 Condition = SimpleGate | WeightedAverageGate
@@ -161,8 +162,6 @@ def _by_interval(gate: Condition, question: Question, found: Estimate | None, n_
     if found is None:
         few = f"{n_samples} sample{'s are' if n_samples > 1 else ' is'} too few for an interval"
         return Decision(Outcome.INCONCLUSIVE, f"{few}, or all are of one cluster")
-    from stateval.stats.planning import samples_to_decide
-
     threshold = gate.value / question.scale
     outcome = side(found, gate.op, threshold)
     if outcome is not Outcome.INCONCLUSIVE:
