@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from stateval.errors import UsageError
-from stateval.gates.intervals import Question, estimate, side
-from stateval.gates.measure import Errored, Measurement, PassRule, measure
+from stateval.gates.intervals import Question, estimate, more_samples, side
+from stateval.gates.measure import PERCENTILES, Errored, Measurement, PassRule, measure
 from stateval.gates.rules import Rules
 from stateval.gates.spec import BaselineGate, SimpleGate, WeightedAverageGate
 from stateval.gates.words import USUAL_ERROR_RATE
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.stats.comparison import holds
 from stateval.stats.estimates import Estimate
-from stateval.stats.planning import samples_to_decide
+from stateval.stats.planning import samples_for_percentile
 from stateval.stats.table import ObservationTable, Selection
 
 Condition = SimpleGate | WeightedAverageGate
@@ -160,17 +160,25 @@ def _decide(gate: Condition, reading: _Reading, selection: Selection, rules: Rul
 
 def _by_interval(gate: Condition, question: Question, found: Estimate | None, n_samples: int) -> Decision:
     if found is None:
-        few = f"{n_samples} sample{'s are' if n_samples > 1 else ' is'} too few for an interval"
-        return Decision(Outcome.INCONCLUSIVE, f"{few}, or all are of one cluster")
+        return Decision(Outcome.INCONCLUSIVE, _no_interval(gate, question, n_samples))
     threshold = gate.value / question.scale
     outcome = side(found, gate.op, threshold)
     if outcome is not Outcome.INCONCLUSIVE:
         return Decision(outcome)
-    needed = samples_to_decide(found, threshold)
+    needed = more_samples(found, threshold, n_samples)
     stays = f"if {_named(gate)} stays at {found.value * question.scale:.4g}{_unit(gate)}"
     if needed is None:
         return Decision(outcome, f"no number of samples would decide, {stays}")
-    return Decision(outcome, f"about {needed:,} more samples would decide, {stays}", needed)
+    return Decision(outcome, f"about {needed:,} more sample{'s' * (needed > 1)} would decide, {stays}", needed)
+
+
+def _no_interval(gate: Condition, question: Question, n_samples: int) -> str:
+    percent = PERCENTILES.get(gate.aggregation)
+    least = 2 if percent is None else samples_for_percentile(percent, question.confidence)
+    if least is not None and n_samples < least:
+        few = f"{n_samples} sample{'s are' if n_samples > 1 else ' is'} too few"
+        return f"{few} for an interval of `{gate.aggregation}`, which takes {least} at {question.confidence:g}"
+    return f"there is no interval of `{gate.aggregation}`: too few of the samples are independent (`cluster`, repeats)"
 
 
 def _doubt_of_errors(

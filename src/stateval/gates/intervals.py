@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from stateval.gates.measure import PERCENTILES, Errored, PassRule
 from stateval.gates.words import Aggregation
 from stateval.records.verdict import Outcome
-from stateval.stats.comparison import Operator, holds
+from stateval.stats.comparison import TOLERANCE, Operator, holds
 from stateval.stats.estimates import Estimate, estimate_mean, estimate_percentile, estimate_rate
+from stateval.stats.planning import samples_to_decide
 from stateval.stats.points import Points, observation_points, sample_points
 from stateval.stats.repeats import pass_at_k, pass_hat_k
 from stateval.stats.table import Selection
+
+_EQUAL = "equal scores"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,24 @@ def side(found: Estimate, operator: Operator, threshold: float) -> Outcome:
     if len(ends) == 2:
         return Outcome.INCONCLUSIVE
     return Outcome.PASS if ends == {True} else Outcome.FAIL
+
+
+def more_samples(found: Estimate, threshold: float, n_samples: int) -> int | None:
+    """About how many more samples would decide, if what was measured stays; None where no number would."""
+    if found.method == _EQUAL:
+        return _more_equal_scores(found, threshold)
+    needed = samples_to_decide(found, threshold)
+    # An estimate of a percentile counts observations, of which each sample may have several.
+    return None if needed is None else math.ceil(needed * n_samples / found.n)
+
+
+def _more_equal_scores(found: Estimate, threshold: float) -> int | None:
+    above = found.value > threshold
+    room = 1 - threshold / found.value if above else (threshold - found.value) / (1 - found.value)
+    if room <= TOLERANCE:
+        return None
+    needed = math.log((1 - found.confidence) / 2) / math.log(1 - room) if room < 1 else 1
+    return max(1, math.ceil(needed) - found.n_clusters)
 
 
 def _points(selection: Selection, metric: str, question: Question, errored: Errored) -> Points:
@@ -113,4 +135,4 @@ def _cautious(found: Estimate) -> Estimate:
         return found
     others = 1 - ((1 - found.confidence) / 2) ** (1 / found.n_clusters)
     low, high = found.value * (1 - others), found.value + others * (1 - found.value)
-    return replace(found, low=low, high=high, method="equal scores")
+    return replace(found, low=low, high=high, method=_EQUAL)
