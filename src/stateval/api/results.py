@@ -206,9 +206,8 @@ class EvalResults:
     def _rewards(self) -> list[MetricSummary]:
         return [model.metrics["reward"] for model in self.summary.models if "reward" in model.metrics]
 
-    def _metrics(self) -> list[str]:
-        found = [key for model in self.summary.models for key in model.metrics if key != "reward"]
-        return list(dict.fromkeys(found))
+    def _metrics(self) -> tuple[str, ...]:
+        return self._directory.metric_keys
 
     def _observations(self) -> Iterator[Observation]:
         for model in self._directory.record.models:

@@ -15,9 +15,11 @@ import typer
 
 from stateval import __version__
 from stateval.cli import models
+from stateval.cli.export import ExportCommand, export
 from stateval.cli.init import init
 from stateval.cli.listing import list_extractors, list_graders
-from stateval.cli.run import run
+from stateval.cli.report import report
+from stateval.cli.run import RunCommand, run
 from stateval.cli.schema import schema
 from stateval.cli.screen import screen
 from stateval.cli.validate import validate
@@ -33,8 +35,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, validate, init, list_extractors, list_graders, schema):
+app.command(cls=RunCommand)(run)
+for command in (report, validate, init, list_extractors, list_graders, schema):
     app.command()(command)
+app.command(cls=ExportCommand)(export)
 app.add_typer(models.app, name="models")
 
 

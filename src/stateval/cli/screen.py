@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -19,6 +20,7 @@ from stateval.redaction import Redaction, secrets_of_configuration, secrets_of_e
 from stateval.reports.printable import printable
 
 _OUT, _ERR = 1, 2
+_COMMAND = re.compile(r"^(\s*)::", re.MULTILINE)
 
 
 class Screen:
@@ -77,8 +79,11 @@ class Screen:
             self.know_configuration(read_yaml(file.read_bytes(), str(file)).value)
 
     def clean(self, text: str, encoding: str | None = "utf-8") -> str:
-        """The text as it may be printed: every line without secrets, its control characters written as escapes."""
-        lines = self.redaction.scrub(text).split("\n")
+        """The text as it may be printed: every line without secrets, its control characters written as escapes.
+
+        No line begins with `::`, which a log of GitHub takes for a command.
+        """
+        lines = _COMMAND.sub(r"\1\\x3a:", self.redaction.scrub(text)).split("\n")
         return "\n".join(printable(line, encoding=encoding or "utf-8") for line in lines)
 
     def say(self, text: object) -> None:

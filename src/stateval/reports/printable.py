@@ -6,20 +6,22 @@ import unicodedata
 
 _CATEGORIES_TO_ESCAPE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = {"\u200c", "\u200d"}
+_COMMAND = "##["
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str, *, encoding: str = "utf-8") -> str:
     """One line in which control, direction-changing and unencodable characters are written as escapes.
 
-    `encoding` is what the screen can show.
+    So is what a log of GitHub obeys anywhere in a line, `##[`. `encoding` is what the screen can show.
 
     >>> printable("two\\nlines \\x1b[31m")
     'two\\\\nlines \\\\x1b[31m'
     """
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.isprintable() and _COMMAND not in text:
         return text
     shown = "".join(_escape(character) if _is_unsafe(character) else character for character in text)
+    shown = shown.replace(_COMMAND, "#\\x23[")
     return shown.encode(encoding, "backslashreplace").decode(encoding)
 
 
