@@ -12,7 +12,13 @@ from dataclasses import dataclass
 
 from stateval.stats.describe import percentile
 from stateval.stats.distributions import normal_quantile, student_t_quantile
-from stateval.stats.intervals import Interval, order_statistic_interval, upper_tail, wilson_interval
+from stateval.stats.intervals import (
+    Interval,
+    order_statistic_interval,
+    order_statistic_ranks,
+    upper_tail,
+    wilson_interval,
+)
 from stateval.stats.points import Points
 
 
@@ -110,10 +116,10 @@ def estimate_percentile(
 ) -> Estimate | None:
     """A percentile (linear between order statistics), with an interval from one order statistic to another.
 
-    With `clusters` (one per value) of more than one value, the ranks come from Wilson's interval of the share of
-    values at or below the percentile, with the effective sample size as in `estimate_rate`: Woodruff, "Confidence
-    Intervals for Medians and Other Position Measures" (1952). None where there are too few values for a two-sided
-    interval, or a single cluster.
+    With `clusters` (one per value) of more than one value, the ranks are those of the effective sample size, which
+    the share of values at or below the percentile has as in `estimate_rate`, spread over all values: Woodruff,
+    "Confidence Intervals for Medians and Other Position Measures" (1952). None where there are too few values for a
+    two-sided interval, or a single cluster.
     """
     value = percentile(values, percent)
     if value is None:
@@ -149,10 +155,14 @@ def _effective_n(found: MeanError, most: float) -> float:
 
 
 def _wilson_by_t(found: MeanError, effective: float, confidence: float) -> Interval:
-    tail = upper_tail(confidence)
-    ratio = normal_quantile(tail) / student_t_quantile(tail, found.n_clusters - 1)
-    n = effective * ratio * ratio
+    n = effective * _normal_for_t(found.n_clusters, confidence)
     return wilson_interval(min(found.mean * n, n), n, confidence)
+
+
+def _normal_for_t(n_clusters: int, confidence: float) -> float:
+    """What a sample size is multiplied by, so that a normal quantile does what t of G - 1 degrees would do."""
+    tail = upper_tail(confidence)
+    return (normal_quantile(tail) / student_t_quantile(tail, n_clusters - 1)) ** 2
 
 
 def _clustered_percentile(
@@ -162,14 +172,13 @@ def _clustered_percentile(
     found = mean_error(below, clusters)
     if found is None or found.standard_error is None:
         return None
-    n, share = found.n, percent / 100
-    effective = _effective_n(found, float(n))
-    low, high = _wilson_by_t(MeanError(share, found.standard_error, n, found.n_clusters), effective, confidence)
-    ranks = math.floor(low * n), math.ceil(high * n) + 1
-    if ranks[0] < 1 or ranks[1] > n:
+    n, effective = found.n, _effective_n(found, float(found.n))
+    whole = math.floor(effective * _normal_for_t(found.n_clusters, confidence))
+    ranks = order_statistic_ranks(whole, percent, confidence)
+    if ranks is None:
         return None
     ordered = sorted(values)
-    interval = ordered[ranks[0] - 1], ordered[ranks[1] - 1]
+    interval = ordered[(ranks[0] - 1) * n // whole], ordered[-(-ranks[1] * n // whole) - 1]
     return _of_percentile(value, interval, confidence, n, found.n_clusters, effective)
 
 
