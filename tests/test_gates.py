@@ -107,7 +107,7 @@ def test_a_list_of_named_gates() -> None:
         ({"op": "gte", "value": math.nan}, "finite"),
         ({"op": "gte", "value": True}, "not true or false"),
         ({"op": "gte", "value": 1, "treshold": 2}, "Extra inputs"),
-        ({"kind": "fancy"}, "simple, logical or weighted_average"),
+        ({"kind": "fancy"}, "simple, logical, weighted_average or baseline"),
         ([], "at least 1 item"),
         ({"kind": "logical", "operator": "and", "conditions": []}, "at least 1 item"),
         ({"kind": "weighted_average", "weights": {}, "op": "gte", "value": 1}, "at least 1 item"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -47,13 +48,46 @@ def estimate(selection: Selection, question: Question, errored: Errored) -> Esti
         (metric,) = question.shares
         points = observation_points(selection, metric, errored=errored.counted)
         return estimate_percentile(points.values, PERCENTILES[aggregation], question.confidence, points.clusters)
+    if len(question.shares) == 1 and aggregation is Aggregation.AVG_SCORE:
+        (metric,) = question.shares
+        return estimate_score(selection, metric, errored=errored.counted, confidence=question.confidence)
     every = {metric: _points(selection, metric, question, errored) for metric in question.shares}
     points = _weighed(every, question.shares)
-    if len(every) == 1 and aggregation.counts_passes and not aggregation.over_repeats:
+    if len(every) == 1 and not aggregation.over_repeats:
         return estimate_rate(points, question.confidence)
     bounded = not any(selection.table.is_resource(metric) for metric in every)
     found = estimate_mean(points, question.confidence)
     return _cautious(found) if found is not None and bounded else found
+
+
+def estimate_score(
+    selection: Selection, metric: str, *, errored: float | None, confidence: float = 0.95
+) -> Estimate | None:
+    """The mean of one metric with its interval, the same in gates and in reports; None where there is too little.
+
+    Repeats are averaged within their sample first. A metric that is only ever 0 or 1 is a rate, also where a sample
+    passed in some of its repeats.
+
+    Args:
+        errored: what an observation without a value counts as; None leaves it out.
+    """
+    points = _score_points(selection, metric, errored)
+    if set(selection.values(metric)) <= {0.0, 1.0} and not selection.table.is_resource(metric):
+        return estimate_rate(points, confidence)
+    found = estimate_mean(points, confidence)
+    return found if found is None or selection.table.is_resource(metric) else _cautious(found)
+
+
+def _score_points(selection: Selection, metric: str, errored: float | None) -> Points:
+    """As `sample_points`; of a single run without clusters, where every observation is a sample, in no order."""
+    _, clusters, _ = selection.table.columns(metric)
+    if len(selection.table.runs) > 1 or any(clusters):
+        return sample_points(selection, metric, errored=errored)
+    values = selection.values(metric)
+    if errored is not None:
+        values.extend([errored] * (len(selection) - len(values)))
+    numbers = array("Q", range(len(values)))
+    return Points(numbers, values, numbers, array("I", [1]) * len(values))
 
 
 def side(found: Estimate, operator: Operator, threshold: float) -> Outcome:

@@ -35,6 +35,11 @@ class MetricSummary(Record):
     `mean_scored` is over the `n_scored` observations that have a score; `mean_counted` over the `n_counted` that
     count, errored ones as 0 (`on_error: fail`). `std_dev` (n - 1), `minimum` and `maximum` are over the scored.
     `n_samples` is the number of samples that the observations are of.
+
+    `standard_error` and the 95 % `interval` are of the mean over the `n_clusters` independent groups of samples, each
+    sample's repeats averaged first; the `counted_` ones are of the counted mean, None where that is the same. Where
+    samples have unequally many observations with a score, an interval lies around the mean of the samples' means.
+    `pass_at_k` and `pass_hat_k` (of the counted) begin with k = 1; None for a k above some sample's trials.
     """
 
     n_scored: int
@@ -46,6 +51,16 @@ class MetricSummary(Record):
     maximum: float | None = None
     n_errors: int = 0
     n_samples: int | None = None
+    standard_error: float | None = None
+    interval: tuple[float, float] | None = None
+    interval_method: str | None = None
+    n_clusters: int | None = None
+    counted_standard_error: float | None = None
+    counted_interval: tuple[float, float] | None = None
+    counted_interval_method: str | None = None
+    counted_n_clusters: int | None = None
+    pass_at_k: list[float | None] | None = None
+    pass_hat_k: list[float | None] | None = None
 
 
 class ErrorSummary(Record):
@@ -55,11 +70,17 @@ class ErrorSummary(Record):
 
 
 class PerRunSummary(Record):
-    """One of several runs of one model; `reward` and `per_metric` are means over the scored observations."""
+    """One of several runs of one model; `reward` and `per_metric` are means over the scored observations.
+
+    `n_observed` is how many observations the run has; `n_scored` how many of them have a score, by metric, and
+    under `reward` where one is composed.
+    """
 
     run: int
     reward: float | None = None
     per_metric: dict[str, float] = Field(default_factory=dict)
+    n_observed: int | None = None
+    n_scored: dict[str, int] = Field(default_factory=dict)
     usage: Usage = Usage()
     timing: TimingStats | None = None
     n_errors: int = 0

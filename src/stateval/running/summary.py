@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from array import array
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
+from stateval.gates.intervals import estimate_score
 from stateval.records.summary import ErrorSummary, MetricSummary, ModelSummary, PerRunSummary, Summary
 from stateval.records.usage import TimingStats
 from stateval.records.verdict import GateVerdict
+from stateval.stats.comparison import Operator, holds
 from stateval.stats.describe import maximum, mean, minimum, percentile, standard_deviation
 from stateval.stats.ledger import ledger
+from stateval.stats.points import sample_points
+from stateval.stats.repeats import pass_at_k, pass_hat_k
 from stateval.stats.sums import RunSums
 from stateval.stats.table import REWARD, ObservationTable, Selection
 
@@ -107,7 +113,16 @@ def summarise_model(
         cost_missing=sums.cost_missing,
         errors=_errors(everything),
         runs=runs if several else None,
-        metrics={key: _of_metric(everything, key, exclude_errors=on_error == "exclude") for key in metrics},
+        metrics={
+            key: _of_metric(
+                everything,
+                key,
+                exclude_errors=on_error == "exclude",
+                num_runs=num_runs,
+                pass_threshold=pass_threshold,
+            )
+            for key in metrics
+        },
         ledgers={
             key: ledger(
                 everything, key, planned=planned_per_run * num_runs, pass_threshold=pass_threshold, skipped=skipped
@@ -119,10 +134,15 @@ def summarise_model(
 
 def _of_run(table: ObservationTable, run: int, has_reward: bool) -> PerRunSummary:
     selection, sums = table.select(run=run), table.sums(run)
+    values = {key: selection.values(key) for key in table.metric_keys}
+    rewards = table.rewards(selection.rows) if has_reward else array("d")
+    scored = {REWARD: len(rewards)} if has_reward else {}
     return PerRunSummary(
         run=run,
-        reward=mean(table.rewards(selection.rows)) if has_reward else None,
-        per_metric=_defined({key: mean(selection.values(key)) for key in table.metric_keys}),
+        reward=mean(rewards),
+        per_metric=_defined({key: mean(of_key) for key, of_key in values.items()}),
+        n_observed=len(selection),
+        n_scored=scored | {key: len(of_key) for key, of_key in values.items()},
         usage=sums.usage,
         timing=_timing(selection, sums),
         n_errors=sums.errors,
@@ -130,10 +150,18 @@ def _of_run(table: ObservationTable, run: int, has_reward: bool) -> PerRunSummar
     )
 
 
-def _of_metric(selection: Selection, metric: str, *, exclude_errors: bool) -> MetricSummary:
+def _of_metric(
+    selection: Selection, metric: str, *, exclude_errors: bool, num_runs: int, pass_threshold: float
+) -> MetricSummary:
     values = selection.values(metric)
     n_errors = len(selection) - len(values)
     n_counted = len(values) if exclude_errors else len(selection)
+    worst = None if exclude_errors else 0.0
+    scored = estimate_score(selection, metric, errored=None)
+    counted = None
+    if n_counted != len(values):
+        counted = estimate_score(selection, metric, errored=worst)
+    at_k, hat_k = _over_repeats(selection, metric, worst, num_runs, pass_threshold)
     return MetricSummary(
         n_scored=len(values),
         n_counted=n_counted,
@@ -144,7 +172,46 @@ def _of_metric(selection: Selection, metric: str, *, exclude_errors: bool) -> Me
         maximum=maximum(values),
         n_errors=n_errors,
         n_samples=selection.n_samples,
+        standard_error=scored.standard_error if scored else None,
+        interval=(scored.low, scored.high) if scored else None,
+        interval_method=scored.method if scored else None,
+        n_clusters=scored.n_clusters if scored else None,
+        counted_standard_error=counted.standard_error if counted else None,
+        counted_interval=(counted.low, counted.high) if counted else None,
+        counted_interval_method=counted.method if counted else None,
+        counted_n_clusters=counted.n_clusters if counted else None,
+        pass_at_k=at_k,
+        pass_hat_k=hat_k,
     )
+
+
+def _over_repeats(
+    selection: Selection, metric: str, worst: float | None, num_runs: int, pass_threshold: float
+) -> tuple[list[float | None] | None, list[float | None] | None]:
+    """pass@k and pass^k for k = 1 .. the number of runs; None where there is one run, or nothing to estimate from."""
+    if num_runs == 1:
+        return None, None
+
+    def passes(value: float) -> float:
+        return float(holds(value, Operator.GTE, pass_threshold))
+
+    points = sample_points(selection, metric, errored=worst, value_of=passes)
+    if not points.n:
+        return None, None
+    # Few pairs of trials and passes occur, however many samples there are.
+    samples = Counter(
+        (trials, round(value * trials)) for value, trials in zip(points.values, points.trials, strict=True)
+    )
+    ks = range(1, num_runs + 1)
+    return [_mean_over(samples, pass_at_k, k) for k in ks], [_mean_over(samples, pass_hat_k, k) for k in ks]
+
+
+def _mean_over(
+    samples: Counter[tuple[int, int]], chance: Callable[[int, int, int], float | None], k: int
+) -> float | None:
+    chances = [(chance(trials, passed, k), count) for (trials, passed), count in samples.items()]
+    known = [value * count for value, count in chances if value is not None]
+    return math.fsum(known) / samples.total() if len(known) == len(chances) else None
 
 
 def _timing(selection: Selection, sums: RunSums) -> TimingStats | None:
