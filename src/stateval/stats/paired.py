@@ -31,6 +31,9 @@ RESAMPLES = 2_000
 SEED = 20_240_501
 """Any fixed number: the same data give the same interval."""
 
+_ROUNDING = 1e-12
+"""Means of the same repeats in another order differ by no more."""
+
 
 @dataclass(slots=True)
 class Paired:
@@ -73,7 +76,7 @@ def pair(one: Points, other: Points) -> Paired:
     for i, j in _shared(one.samples, other.samples):
         before, after = one.values[i], other.values[j]
         paired.samples.append(one.samples[i])
-        paired.differences.append(after - before)
+        paired.differences.append(0.0 if math.isclose(before, after, rel_tol=_ROUNDING) else after - before)
         own = own_cluster(one.samples[i])
         paired.clusters.append(one.clusters[i] if one.clusters[i] != own else other.clusters[j])
         binary = binary and before in (0.0, 1.0) and after in (0.0, 1.0)
