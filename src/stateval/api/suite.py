@@ -21,11 +21,12 @@ from stateval.errors import GateFailed, GateInconclusive, UsageError
 from stateval.extractors import make_extractor
 from stateval.gates import NamedGate, SimpleGate, check_gates, parse_gates
 from stateval.graders import make_tool_grader
+from stateval.loading.fingerprint import fingerprint_of
 from stateval.records.protocols import Extractor, Grader, RewardComposer, Snapshots, Target
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.rewards import CustomReward, MetricReward
 from stateval.running.plan import GraderBinding, ModelPlan, OnError, RunPlan, Script
-from stateval.running.session import Destination, run_session
+from stateval.running.session import Destination, already_checked, find_destination, run_session
 from stateval.suite.build import build_plan, check_plan
 from stateval.suite.load import load_suite
 from stateval.targets.python_target import PythonTarget
@@ -75,7 +76,8 @@ class AgentEvalTarget:
         if not callable(self.agent_factory):
             raise UsageError(f"`agent_factory` is a {type(self.agent_factory).__name__}, not a function")
         for handle in handles or (None,):
-            target = PythonTarget(self.agent_factory, model_handle=handle)
+            fingerprint = fingerprint_of(self.agent_factory)
+            target = PythonTarget(self.agent_factory, model_handle=handle, fingerprint=fingerprint)
             yield ModelPlan(handle or "default", target, handle, self.timeout, self.max_retries)
 
 
@@ -173,27 +175,66 @@ class EvalSuite:
         suite._output = loaded.output
         return suite
 
-    def run(self, *, check: bool = True, save: bool = True, fresh: bool = False) -> EvalResults:
+    def run(
+        self,
+        *,
+        check: bool = True,
+        save: bool = True,
+        fresh: bool = False,
+        resume: bool | str | Path = False,
+        retry_errors: bool = False,
+        cached: str | Path | None = None,
+    ) -> EvalResults:
         """Runs the suite and returns its results; works inside a running event loop too (it waits there).
+
+        An unfinished run of this suite goes on: the one in `output`, else the latest below `.stateval/runs`.
 
         Args:
             check: whether a gate that does not pass raises.
             save: whether results stay on the disk.
-            fresh: whether an unfinished run in `output` is moved to its history.
+            fresh: whether to begin anew; an unfinished run in `output` is moved to its history.
+            resume: True, or the directory of the run: it must be there to go on, and a finished one goes on too.
+            retry_errors: whether samples that errored run again, also those of a finished run.
+            cached: results whose conversations are graded anew; the agent is not run.
 
         Raises GateFailed or GateInconclusive, which carry the results; RunInterrupted, ModelUnavailable, StorageFull
         when the run was stopped; DatasetError, SetupError, UsageError before anything ran.
         """
         signals = threading.current_thread() is threading.main_thread() and not _loop_is_running()
-        return _wait(partial(self._run, check=check, save=save, fresh=fresh, signals=signals))
+        wanted = self._destination(save, fresh, resume, retry_errors, cached)
+        return _wait(partial(self._run, wanted, check=check, signals=signals))
 
-    async def run_async(self, *, check: bool = True, save: bool = True, fresh: bool = False) -> EvalResults:
+    async def run_async(
+        self,
+        *,
+        check: bool = True,
+        save: bool = True,
+        fresh: bool = False,
+        resume: bool | str | Path = False,
+        retry_errors: bool = False,
+        cached: str | Path | None = None,
+    ) -> EvalResults:
         """The asynchronous twin of `run`."""
-        return await self._run(check=check, save=save, fresh=fresh, signals=False)
+        wanted = self._destination(save, fresh, resume, retry_errors, cached)
+        return await self._run(wanted, check=check, signals=False)
 
-    async def _run(self, *, check: bool, save: bool, fresh: bool, signals: bool) -> EvalResults:
-        samples = check_plan(self._plan).count
-        destination = Destination(self._output, save=save, fresh=fresh)
+    def _destination(
+        self, save: bool, fresh: bool, resume: bool | str | Path, retry_errors: bool, cached: str | Path | None
+    ) -> Destination:
+        named = None if isinstance(resume, bool) else arguments.path("resume", resume)
+        return Destination(
+            path=(named or self._output) if save else None,
+            save=save,
+            fresh=fresh,
+            resume=resume is not False,
+            retry_errors=retry_errors,
+            cached=arguments.path("cached", cached) if cached is not None else None,
+        )
+
+    async def _run(self, wanted: Destination, *, check: bool, signals: bool) -> EvalResults:
+        destination = find_destination(self._plan, wanted)
+        known = already_checked(self._plan, destination)
+        samples = check_plan(self._plan).count if known is None else known
         session = await run_session(self._plan, samples=samples, destination=destination, handle_signals=signals)
         results = EvalResults(session)
         if session.outcome.error is not None:
@@ -265,7 +306,7 @@ def _models(target: Any) -> Iterator[ModelPlan]:
     elif isinstance(target, Target):
         yield ModelPlan(target.model_handle or "default", target, target.model_handle)
     elif callable(target):
-        yield ModelPlan("default", PythonTarget(target))
+        yield ModelPlan("default", PythonTarget(target, fingerprint=fingerprint_of(target)))
     else:
         raise UsageError(
             f"`target` is a {type(target).__name__}; give an AgentEvalTarget, a target or an agent factory"

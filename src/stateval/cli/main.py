@@ -15,6 +15,7 @@ import typer
 
 from stateval import __version__
 from stateval.cli import models
+from stateval.cli.compare import compare
 from stateval.cli.export import ExportCommand, export
 from stateval.cli.init import init
 from stateval.cli.listing import list_extractors, list_graders
@@ -36,7 +37,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(cls=RunCommand)(run)
-for command in (report, validate, init, list_extractors, list_graders, schema):
+for command in (report, validate, compare, init, list_extractors, list_graders, schema):
     app.command()(command)
 app.command(cls=ExportCommand)(export)
 app.add_typer(models.app, name="models")

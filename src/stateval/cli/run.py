@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
+from stateval.cli.optional import with_values
 from stateval.cli.screen import screen
 from stateval.errors import ExitStatus, StatevalError, UsageError
 
@@ -27,6 +30,14 @@ class Display(StrEnum):
     SIMPLE = "simple"
     JSON = "json"
     NONE = "none"
+
+
+class RunCommand(TyperCommand):
+    """The command with `--resume`, whose directory may be left out."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What follows `--resume` is its directory, unless it is a suite."""
+        return super().parse_args(ctx, list(with_values(args, {"--resume"}, lambda value: not _is_suite(value))))
 
 
 def run(
@@ -48,13 +59,28 @@ def run(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="Any field of the suite, as `field=value`; may be repeated.")
     ] = None,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Move an unfinished run in the directory to its history.")
+    resume: Annotated[
+        str | None,
+        typer.Option(
+            "--resume", metavar="[DIR]", help="Go on with the run in DIR, or with the suite's latest unfinished one."
+        ),
+    ] = None,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Run the samples that errored again, also those of a finished run.")
     ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew; an unfinished run in the directory goes to its history.")
+    ] = False,
+    cached: Annotated[
+        Path | None,
+        typer.Option("--cached", "-c", help="Grade the conversations of these results anew; the agent is not run."),
+    ] = None,
     no_save: Annotated[bool, typer.Option("--no-save", help="Keep no results.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and log messages.")] = False,
 ) -> None:
     """Run a suite: talk to the agent, grade what it did, and judge the gate.
+
+    A run that was stopped or killed goes on when the same command is given again: finished samples are kept.
 
     Exit status: 0 passed or no gate, 1 gate failed, 2 suite or data wrong, 3 inconclusive, 4 unfinished or every
     sample errored, 130 interrupted.
@@ -73,19 +99,32 @@ def run(
         *_set(set_ or []),
     ]
     shown = _display(display, quiet=quiet)
-    place = absolute(output) if output is not None else None
+    wanted = _Wanted(
+        place=_place(output, resume),
+        save=not no_save,
+        fresh=fresh,
+        resume=resume is not None,
+        retry_errors=retry_errors,
+        cached=absolute(cached) if cached is not None else None,
+        started_in=started_in,
+    )
     with screen.only_ours() if shown is Display.JSON else nullcontext():
         plan, place_in_suite, notes = _prepared(suite, overrides)
-        samples, warnings = _checked(plan)
+        destination = wanted.destination(plan, place_in_suite)
+        samples, warnings = _checked(plan, destination)
         if not quiet:
             for note in (*notes, *warnings):
                 screen.complain(f"note: {note}")
-        destination = _destination(plan, place or place_in_suite, started_in, save=not no_save, fresh=fresh)
         session = _run_with_display(plan, samples, destination, shown)
         if shown is not Display.JSON:
             _report(session, quiet=quiet)
         _complain_of(session.outcome)
     raise typer.Exit(session.outcome.exit_status)
+
+
+def _is_suite(value: str) -> bool:
+    path = Path(value)
+    return path.is_file() or any((path / name).is_file() for name in ("suite.yaml", "suite.yml"))
 
 
 def absolute(path: Path) -> Path:
@@ -117,20 +156,53 @@ def _prepared(suite: Path, overrides: Sequence[Override]) -> tuple[RunPlan, Path
     return build_plan(loaded), loaded.output, loaded.notes
 
 
-def _checked(plan: RunPlan) -> tuple[int, list[str]]:
+def _place(output: Path | None, resume: str | None) -> Path | None:
+    """The directory that was named: by `--resume`, else by `--output`."""
+    if resume:
+        if output is not None and absolute(output) != absolute(Path(resume)):
+            raise UsageError("`--resume` and `--output` name two directories; a run goes on where it began")
+        return absolute(Path(resume))
+    return absolute(output) if output is not None else None
+
+
+def _checked(plan: RunPlan, destination: Destination) -> tuple[int, list[str]]:
+    """How many samples there are, and what is to be said of them."""
+    from stateval.running.session import already_checked
     from stateval.suite.build import check_plan
 
+    known = already_checked(plan, destination)
+    if known is not None:
+        return known, []
     checked = check_plan(plan)
     return checked.count, [str(warning) for warning in checked.warnings]
 
 
-def _destination(plan: RunPlan, path: Path | None, started_in: Path, *, save: bool, fresh: bool) -> Destination:
-    from stateval.results.directory import default_directory
-    from stateval.running.session import Destination
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the command says of where results go."""
 
-    if path is None and save:
-        path = default_directory(plan.name, below=started_in)
-    return Destination(path=path, save=save, fresh=fresh)
+    place: Path | None
+    save: bool
+    fresh: bool
+    resume: bool
+    retry_errors: bool
+    cached: Path | None
+    started_in: Path
+
+    def destination(self, plan: RunPlan, place_in_suite: Path | None) -> Destination:
+        """The directory that the command names, else the suite, else one below `.stateval/runs`."""
+        from stateval.running.session import Destination, find_destination
+
+        wanted = Destination(
+            path=(self.place or place_in_suite) if self.save else None,
+            save=self.save,
+            fresh=self.fresh,
+            resume=self.resume,
+            retry_errors=self.retry_errors,
+            cached=self.cached,
+            below=self.started_in,
+        )
+        return find_destination(plan, wanted)
 
 
 def _overrides(**said: tuple[str, Any]) -> Iterator[Override]:

@@ -20,7 +20,12 @@ from stateval.records.usage import Timing, Usage
 
 
 class Dataset(Protocol):
-    """Rows as samples. Iterating again reads the rows again; nothing is kept but what the source itself keeps."""
+    """Rows as samples. Iterating again reads the rows again; nothing is kept but what the source itself keeps.
+
+    `checked`: how many samples a check has found.
+    """
+
+    checked: int | None
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -28,6 +33,13 @@ class Dataset(Protocol):
 
     def __iter__(self) -> Iterator[Sample]:
         """The samples in order. Raises DatasetError at a bad row, naming file and line."""
+
+    def unfinished(self, is_done: Callable[[str], bool]) -> Iterator[Sample]:
+        """The samples whose ids are not done, in order."""
+
+    @property
+    def digest(self) -> str | None:
+        """A hash of the rows that is known without reading them; None where there is none."""
 
 
 class Snapshots(StrEnum):

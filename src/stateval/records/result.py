@@ -39,11 +39,13 @@ class SampleError(Record):
 class StageKeys(Record):
     """Hashes of all that each stage depended on; equal keys mean that the stage need not be computed again.
 
-    `row` is the hash of the sample alone, whole: equal hashes mean the same data, whatever agent ran on it.
+    `row` is the hash of the sample alone, whole: equal hashes mean the same data, whatever agent ran on it. `input` is
+    that of the part of it that the agent sees.
     """
 
     target: str
     row: str | None = None
+    input: str | None = None
     grades: dict[str, str] = Field(default_factory=dict)
     reward: str | None = None
 

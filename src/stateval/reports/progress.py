@@ -143,6 +143,9 @@ class SimpleDisplay:
                 self._several_models, self._several_runs = len(event.models) > 1, event.runs > 1
                 place = f"; results: {event.directory}" if event.directory else ""
                 self._write(f"{event.suite}: {self._size(event)}{place}")
+                for note in event.notes:
+                    self._write(note)
+                self._shown = event.done
             case SampleFinished():
                 self._shown += 1
                 self._write(f"[{self._shown}/{progress.total}] {self._name(event)}: {_result(event)}")
@@ -186,6 +189,8 @@ class RichDisplay:
         match event:
             case RunStarted():
                 self._suite = event.suite
+                for note in event.notes:
+                    self._console.print(self._text(note), soft_wrap=True)
                 self._live.start()
             case SampleStarted():
                 self._running[event.model, event.run, event.sample_id] = ""

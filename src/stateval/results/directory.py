@@ -48,8 +48,8 @@ def default_directory(suite: str, *, below: Path | None = None) -> Path:
 class ResultsDirectory:
     """A directory of results: read it as it is, or `begin` a run in it and write.
 
-    After `begin`, `earlier` is the record of the run that goes on, as it was found; `moved_to` says where a run that lay
-    in the directory is now.
+    After `begin`, `earlier` is the record of the run that goes on, as it was found, and `moved_to` where one is that
+    lay in the directory.
     """
 
     def __init__(self, path: Path, record: RunRecord, *, redaction: Redaction | None = None) -> None:
@@ -188,13 +188,13 @@ class ResultsDirectory:
         for _, entry in self.entries(label):
             yield entry.observation
 
-    def entries(self, label: str) -> Iterator[tuple[Path, Entry]]:
-        """(file, line without its body) of one model's results in all runs; `read` fetches a body."""
-        for run in self.runs():
-            path = self.journal_path(label, run)
+    def entries(self, label: str, run: int | None = None) -> Iterator[tuple[Path, Entry]]:
+        """(file, line without its body) of one model's results, of one run or of all; `read` fetches a body."""
+        for number in self.runs() if run is None else (run,):
+            path = self.journal_path(label, number)
             if path.exists():
-                superseded = self._superseded(label, run)
-                for entry in read_entries(path, self.index_path(label, run)):
+                superseded = self._superseded(label, number)
+                for entry in read_entries(path, self.index_path(label, number)):
                     if entry.offset not in superseded:
                         yield path, entry
 
@@ -268,9 +268,9 @@ class ResultsDirectory:
         short = summary.model_copy(update={"models": models})
         self._write(self.path / "summary.json", [dump_json(short.to_dict(), indent=True)])
 
-    def finish(self, *, stopped_because: str | None = None) -> None:
-        """Says that the run has ended, or why it stopped before its end."""
-        ended = {"finished": None if stopped_because else datetime.now(UTC), "stopped_because": stopped_because}
+    def finish(self, *, finished: bool = True, stopped_because: str | None = None) -> None:
+        """Says that the run has ended, or that and why it did before its end."""
+        ended = {"finished": datetime.now(UTC) if finished else None, "stopped_because": stopped_because}
         self.record = self.record.model_copy(update=ended)
         self._write_record()
 

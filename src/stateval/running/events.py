@@ -18,7 +18,10 @@ from stateval.records.summary import Summary
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The run begins: `samples` per run and model, `total` observations in all; results go to `directory`."""
+    """The run begins: `samples` per run and model, `total` observations in all; results go to `directory`.
+
+    `done` observations were made by an earlier start of the same run; `notes` say what became of it.
+    """
 
     suite: str
     models: tuple[str, ...]
@@ -26,6 +29,8 @@ class RunStarted:
     runs: int
     total: int
     directory: str | None = None
+    done: int = 0
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +113,7 @@ class Progress:
         match event:
             case RunStarted():
                 self.total = event.total
+                self.started = self.finished = event.done
             case SampleStarted():
                 self.started += 1
             case SampleFinished():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from stateval.deadline import is_cancelled
 from stateval.errors import ExtractionError, GradingError, ModelUnavailable, RewardError, StageError
@@ -36,10 +36,26 @@ class Grading:
             return error.model_copy(update={"message": f"metric `{key}`: {error.message}"})
         return None
 
+    def in_order(self, metrics: Iterable[str]) -> Grading:
+        """The same with everything in the order of these metrics."""
+        keys = list(metrics)
+        return replace(
+            self,
+            submissions={key: self.submissions[key] for key in keys if key in self.submissions},
+            grades={key: self.grades[key] for key in keys if key in self.grades},
+            errors={key: self.errors[key] for key in keys if key in self.errors},
+            seconds={key: self.seconds[key] for key in keys if key in self.seconds},
+        )
 
-async def grade_rollout(sample: Sample, rollout: Rollout, bindings: Sequence[GraderBinding]) -> Grading:
-    """Grades one conversation by every metric. A metric that fails has an error; the others' grades stand."""
-    grading = Grading()
+
+async def grade_rollout(
+    sample: Sample, rollout: Rollout, bindings: Sequence[GraderBinding], *, begun: Grading | None = None
+) -> Grading:
+    """Grades one conversation by every metric. A metric that fails has an error; the others' grades stand.
+
+    What was `begun` holds grades that are there already.
+    """
+    grading = begun or Grading()
     for binding in bindings:
         started = time.perf_counter()
         try:

@@ -28,15 +28,15 @@ class StageKeyMaker:
         self._graders = {binding.key: _encoded(_of_binding(binding)) for binding in plan.graders}
         self._reward = _encoded(plan.reward.fingerprint) if plan.reward else None
 
-    def keys(self, model: ModelPlan, sample: Sample, run: int) -> StageKeys:
-        """The keys of one sample with one model in one run."""
+    def keys(self, model: ModelPlan, sample: Sample, run: int, *, target: str | None = None) -> StageKeys:
+        """The keys of one sample with one model in one run; `target` is that of a conversation that is graded anew."""
         row = sample.to_dict()
         whole = dump_json(row, sort_keys=True)
         seen = dump_json({name: value for name, value in row.items() if name not in _FOR_GRADERS_ONLY}, sort_keys=True)
-        target = _hash(self._models[model.label], seen, str(run).encode())
+        target = target or _hash(self._models[model.label], seen, str(run).encode())
         grades = {key: _hash(target.encode(), whole, binding) for key, binding in self._graders.items()}
         reward = _hash(whole, self._reward, *(key.encode() for key in grades.values())) if self._reward else None
-        return StageKeys(target=target, row=_hash(whole), grades=grades, reward=reward)
+        return StageKeys(target=target, row=_hash(whole), input=_hash(seen), grades=grades, reward=reward)
 
 
 def row_hash(sample: Sample) -> str:
@@ -44,10 +44,13 @@ def row_hash(sample: Sample) -> str:
     return _hash(dump_json(sample.to_dict(), sort_keys=True))
 
 
-def suite_identity(plan: RunPlan) -> str:
-    """What makes two runs runs of the same suite: its name and its targets' kinds and labels."""
+def suite_identity(plan: RunPlan, *, regraded: bool = False) -> str:
+    """What makes two runs runs of the same suite: its name and its targets' kinds and labels.
+
+    A run that only grades kept conversations anew is another one.
+    """
     targets = sorted((model.target.kind, model.label) for model in plan.models)
-    return _hash(_encoded({"suite": plan.name, "targets": targets}))
+    return _hash(_encoded({"suite": plan.name, "targets": targets, **({"regraded": True} if regraded else {})}))
 
 
 def run_inputs(plan: RunPlan, dataset: str | None = None) -> RunInputs:

@@ -11,6 +11,7 @@ from stateval.gates import NamedGate
 from stateval.records.encoding import json_text
 from stateval.records.protocols import Dataset, Extractor, Grader, RewardComposer, Snapshots, Target
 from stateval.records.sample import Sample, UserTurn
+from stateval.running.limits import NO_LIMITS, Limits
 
 
 class OnError(StrEnum):
@@ -115,6 +116,7 @@ class RunPlan:
     teardown: Script | None = None
     cleanup: bool = False
     on_error: OnError = OnError.FAIL
+    limits: Limits = NO_LIMITS
     pass_threshold: float = 1.0
     seed: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
-import os
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from types import FrameType
 
 import anyio
 import anyio.abc
 
-from stateval.deadline import is_cancelled
 from stateval.errors import (
     DatasetError,
     ExitStatus,
     ModelUnavailable,
     ResultsError,
-    RunInterrupted,
     SetupError,
     StatevalError,
 )
 from stateval.gates import Baselines, evaluate_gates, overall
+from stateval.records.digest import digest_of
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import Summary
@@ -42,11 +37,14 @@ from stateval.running.events import (
     SampleStarted,
     TurnFinished,
 )
-from stateval.running.plan import ModelPlan, OnError, RunPlan, Script
-from stateval.running.sample_run import SampleRunner, without_content
+from stateval.running.kept import NOTHING_KEPT, Kept, Slot
+from stateval.running.limits import Meter
+from stateval.running.plan import ModelPlan, OnError, RunPlan
+from stateval.running.sample_run import OnTurn, SampleRunner, without_content
+from stateval.running.scripts import run_script
+from stateval.running.signals import stopped_by_signals
 from stateval.running.summary import is_finished, summarise
 from stateval.stats.table import ObservationTable
-from stateval.threads import in_thread
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +91,7 @@ async def run_plan(
     directory: ResultsDirectory,
     *,
     samples: int,
+    kept: Kept = NOTHING_KEPT,
     channel: EventChannel | None = None,
     handle_signals: bool = False,
     lasting: bool = True,
@@ -100,12 +99,13 @@ async def run_plan(
 ) -> RunOutcome:
     """Runs the whole plan, on a dataset of so many samples that has been checked, into a directory that was begun.
 
+    What is `kept` of an earlier start, or of another run that is graded anew, is not computed again.
     With `handle_signals` SIGINT and SIGTERM stop the run cleanly (only in the main thread). Raises SetupError or
     ModelUnavailable before any sample ran; whatever stops the run later is in the outcome, and all that finished is in
     the directory, which is only told of where it is `lasting`.
     """
-    runner = _Runner(plan, directory, samples, channel, lasting, baselines)
-    with _stopped_by_signals(runner) if handle_signals else nullcontext():
+    runner = _Runner(plan, directory, samples, kept, channel, lasting, baselines)
+    with stopped_by_signals(runner.stop) if handle_signals else nullcontext():
         await runner.run()
     if isinstance(runner.error, ModelUnavailable | SetupError) and not runner.written:
         raise runner.error
@@ -117,26 +117,45 @@ class _Runner:
     plan: RunPlan
     directory: ResultsDirectory
     samples: int
+    kept: Kept
     channel: EventChannel | None
     lasting: bool
     baselines: Baselines | None = None
     error: StatevalError | None = None
     stopped_because: str | None = None
-    journals: dict[tuple[str, int], Journal] = field(default_factory=dict)
-    written: Counter[tuple[str, int]] = field(default_factory=Counter)
+    journals: dict[Slot, Journal] = field(default_factory=dict)
+    written: Counter[Slot] = field(default_factory=Counter)
+    new: Counter[str] = field(default_factory=Counter)
+    not_kept: int = 0
+    left: int = field(init=False)
+    meter: Meter = field(init=False)
     workers: int = 0
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+
+    def __post_init__(self) -> None:
+        self.left = self.total - self.kept.n_done
+        self.meter = Meter(self.plan.limits)
+
+    @property
+    def total(self) -> int:
+        """How many observations there are to be."""
+        return self.samples * self.plan.num_runs * len(self.plan.models)
 
     async def run(self) -> None:
         """Set-up, all samples, tear-down. Returns also when the run was stopped."""
         plan = self.plan
+        minutes = plan.limits.minutes
         try:
+            if minutes is not None:
+                self.scope.deadline = anyio.current_time() + 60 * minutes
             with self.scope:
-                for model in plan.models:
+                for model in () if self.kept.only_kept or not self.left else plan.models:
                     await model.target.prepare()
-                await _run_script(plan.setup, plan)
+                await run_script(plan.setup, plan)
                 self._say(self._started)
                 await self._run_samples()
+            if self.scope.cancelled_caught and minutes is not None:
+                self.stop(f"the limit of {minutes:g} minutes is reached")
         except (ModelUnavailable, SetupError) as error:
             self.stop(str(error), error)
         finally:
@@ -150,8 +169,10 @@ class _Runner:
             models=tuple(model.label for model in plan.models),
             samples=self.samples,
             runs=plan.num_runs,
-            total=self.samples * plan.num_runs * len(plan.models),
+            total=self.total,
             directory=str(self.directory.path) if self.lasting else None,
+            done=self.kept.n_done,
+            notes=self.kept.notes,
         )
 
     def stop(self, reason: str, error: StatevalError | None = None) -> None:
@@ -164,8 +185,11 @@ class _Runner:
     def finish(self) -> RunOutcome:
         """Sums up what there is, judges the gates and writes both."""
         plan = self.plan
+        if self.not_kept and self.stopped_because is None:
+            self.stopped_because = f"{self.not_kept:,} observations have no kept conversation that fits their row"
         tables = {model.label: self._table(model.label) for model in plan.models}
-        finished = is_finished(tables, planned_per_run=self.samples, num_runs=plan.num_runs)
+        reached = is_finished(tables, planned_per_run=self.samples, num_runs=plan.num_runs)
+        finished = reached and not self.left  # a line whose grades were to be computed anew is none of today's yet
         gates = evaluate_gates(
             plan.gates,
             tables,
@@ -186,9 +210,12 @@ class _Runner:
             gates=gates,
             stopped_because=self.stopped_because,
         )
+        summary = summary.model_copy(update={"finished": finished})
         try:
+            if finished and self.directory.record.mixed:
+                self.directory.compact()
             self.directory.write_summary(summary)
-            self.directory.finish(stopped_because=self.stopped_because)
+            self.directory.finish(finished=finished, stopped_because=self.stopped_because)
         except ResultsError as error:
             self.stop(str(error), error)
         self._say(lambda: RunFinished(summary=summary))
@@ -224,41 +251,70 @@ class _Runner:
                 event = TurnFinished(model=model.label, run=run, sample_id=sample.key, turn=turn, turns=turns)
                 loop.call_soon_threadsafe(self._say, lambda: event)
 
-        result = self._keep(model, run, await runner.run(model, sample, run, on_turn))
+        result = await self._result(runner, model, sample, run, on_turn)
+        self.left -= 1
+        if result is None:
+            self.not_kept += 1
+            return
+        seen = self._keep(model, run, result)
         if result.error is not None and self.plan.on_error is OnError.STOP:
             self.stop(f"sample {sample.key} errored and `on_error` is `stop`: {result.error.message}")
+        reached = self.meter.add(seen)
+        if reached is not None and self.left:
+            self.stop(reached)
 
-    def _keep(self, model: ModelPlan, run: int, result: SampleResult) -> SampleResult:
+    async def _result(
+        self, runner: SampleRunner, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn
+    ) -> SampleResult | None:
+        """The sample's result; None where only kept conversations are graded and it has none."""
+        reader = self.kept.again.get((model.label, run))
+        kept = reader(digest_of(sample.key)) if reader else None
+        graded = await runner.regrade(model, sample, run, kept) if kept else None
+        if graded is not None or self.kept.only_kept:
+            return graded
+        return await runner.run(model, sample, run, on_turn)
+
+    def _keep(self, model: ModelPlan, run: int, result: SampleResult) -> Observation:
         """Writes a result and tells of it; one that cannot be written is kept as the error that it is."""
-        key = (model.label, run)
-        if key not in self.journals:
-            self.journals[key] = self.directory.journal(*key)
+        slot = (model.label, run)
+        if slot not in self.journals:
+            self.journals[slot] = self.directory.journal(*slot)
         try:
-            seen = self.journals[key].append(result)
+            seen = self.journals[slot].append(result)
         except (ValueError, TypeError, RecursionError) as error:
             result = without_content(result, error)
-            seen = self.journals[key].append(result)
-        self.written[key] += 1
-        if self.written[key] == self.samples:
-            self.journals.pop(key).close()
+            seen = self.journals[slot].append(result)
+        self.written[slot] += 1
+        present = self.kept.present.get(slot, ())
+        self.new[model.label] += not present or digest_of(seen.sample_id) not in present
+        if self.written[slot] + self.kept.count_done(slot) == self.samples:
+            self.journals.pop(slot).close()
         self._say(lambda: _finished_event(model, run, seen, result, self.directory.scrub))
-        return result
+        return seen
 
     def _items(self) -> Iterator[_Item]:
         for model in self.plan.models:
             for run in range(1, self.plan.num_runs + 1):
-                for number, sample in enumerate(self.plan.dataset):
-                    if number == self.samples:
-                        raise DatasetError("the dataset has more rows than when it was checked; run again")
+                for sample in self._samples_of(model.label, run):
                     yield model, sample, run
 
+    def _samples_of(self, label: str, run: int) -> Iterator[Sample]:
+        """The samples that are not done in this run of a model."""
+        done = self.kept.done.get((label, run))
+        if done:
+            if len(done) < self.samples:
+                yield from self.plan.dataset.unfinished(lambda key: digest_of(key) in done)
+            return
+        for number, sample in enumerate(self.plan.dataset):
+            if number == self.samples:
+                raise DatasetError("the dataset has more rows than when it was checked; run again")
+            yield sample
+
     def _table(self, label: str) -> ObservationTable:
-        table = ObservationTable(self.plan.metric_keys)
-        for observation in self.directory.observations(label):
-            table.add(observation)
-        written = sum(count for (written_to, _), count in self.written.items() if written_to == label)
-        if len(table) != written:
-            lost = f"{written} results were written below {self.directory.path} and {len(table)} can be read"
+        table = ObservationTable.of(self.directory.observations(label), self.plan.metric_keys)
+        expected = self.kept.n_present(label) + self.new[label]
+        if len(table) != expected:
+            lost = f"{expected} results were written below {self.directory.path} and {len(table)} can be read"
             self.stop(f"{lost}: something else removed or changed them", ResultsError(lost))
         return table
 
@@ -271,7 +327,7 @@ class _Runner:
             journal.close()
         self.journals.clear()
         try:
-            await _run_script(self.plan.teardown, self.plan)
+            await run_script(self.plan.teardown, self.plan)
         except SetupError as error:
             logger.warning("%s", error)
         for model in self.plan.models:
@@ -293,47 +349,3 @@ def _finished_event(
         error=scrub(f"{result.error.category}: {result.error.message}") if result.error else None,
         seconds=seen.timing.total,
     )
-
-
-async def _run_script(script: Script | None, plan: RunPlan) -> None:
-    """A function with `client` gets None: targets without a Letta server have no client to hand out."""
-    if script is None:
-        return
-    calls: list[tuple[str | None, ...]] = [(None,) * script.parameters]
-    if script.parameters == 2:
-        calls = [(None, model.model_handle) for model in plan.models]
-    for arguments in calls:
-        try:
-            if inspect.iscoroutinefunction(script.function):
-                await script.function(*arguments)
-            else:
-                await in_thread(script.function, *arguments)
-        except BaseException as error:
-            if isinstance(error, GeneratorExit) or (isinstance(error, asyncio.CancelledError) and is_cancelled()):
-                raise
-            told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            raise SetupError(f"`{script.reference}` raised {told}") from error
-
-
-@contextmanager
-def _stopped_by_signals(runner: _Runner) -> Iterator[None]:
-    """SIGINT and SIGTERM stop the run; a second one ends the program at once, whatever users' code does meanwhile.
-
-    The handlers are those of the interpreter, not of the event loop: an agent may block the loop.
-    """
-    loop = asyncio.get_running_loop()
-    received: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if received:
-            os._exit(ExitStatus.INTERRUPTED)
-        received.append(number)
-        reason = f"interrupted by {signal.Signals(number).name}"
-        loop.call_soon_threadsafe(runner.stop, reason, RunInterrupted(reason))
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -11,8 +11,9 @@ import anyio
 
 from stateval.deadline import Stopwatch, stopwatch
 from stateval.errors import ModelUnavailable, PermanentModelError, TargetError, TargetTimeout
+from stateval.records.grade import RewardOutput
 from stateval.records.protocols import Needs, RolloutRequest, Snapshots
-from stateval.records.result import ErrorCategory, SampleError, SampleResult
+from stateval.records.result import ErrorCategory, SampleError, SampleResult, StageKeys
 from stateval.records.rollout import Rollout
 from stateval.records.sample import Sample
 from stateval.records.usage import Timing
@@ -24,6 +25,7 @@ from stateval.running.grading import (
     graded_turns,
     reward_context,
 )
+from stateval.running.kept import has_conversation
 from stateval.running.keys import StageKeyMaker
 from stateval.running.plan import ModelPlan, RunPlan
 
@@ -75,6 +77,37 @@ class SampleRunner:
                     cluster=sample.cluster,
                 )
 
+    async def regrade(self, model: ModelPlan, sample: Sample, run: int, kept: SampleResult) -> SampleResult | None:
+        """The result of a kept conversation by today's extractors, graders and composer; the target is not run.
+
+        Grades and a reward whose inputs are the same are taken over, errors never. A sample that had no finished
+        conversation keeps its error. None where the row that the agent saw is not today's. Raises ModelUnavailable.
+        """
+        before = kept.stage_keys
+        keys = self._keys.keys(model, sample, run, target=before.target if before else None)
+        if before and before.input and before.input != keys.input:
+            return None
+        changes = {"run": run, "stage_keys": keys, "tags": sample.tags or None, "cluster": sample.cluster}
+        if kept.error is not None and not has_conversation(kept.error.category):
+            return kept.model_copy(update=changes)
+        rollout = kept.rollout()
+        grading = _taken_over(kept, before, keys)
+        missing = [binding for binding in self._plan.graders if binding.key not in grading.grades]
+        grading = await grade_rollout(sample, rollout, missing, begun=grading)
+        grading = grading.in_order(binding.key for binding in self._plan.graders)
+        timing = kept.timing.model_copy(
+            update={
+                "total": kept.timing.target + sum(grading.seconds.values()),
+                "extraction": grading.extraction_seconds if grading.seconds else None,
+                "per_grader": grading.seconds or None,
+            }
+        )
+        is_same = before is not None and not missing and before.reward == keys.reward
+        outcome = _Outcome(rollout, timing.target)
+        return await self._finish(
+            model, sample, outcome, grading, timing, keys, run, reward=kept.reward if is_same else None
+        )
+
     async def _run(self, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn, watch: Stopwatch) -> SampleResult:
         outcome = await self._roll_out(model, sample, run, on_turn)
         grading = Grading()
@@ -86,15 +119,22 @@ class SampleRunner:
             extraction=grading.extraction_seconds if grading.seconds else None,
             per_grader=grading.seconds or None,
         )
-        return await self._finish(model, sample, run, outcome, grading, timing)
+        return await self._finish(model, sample, outcome, grading, timing, self._keys.keys(model, sample, run), run)
 
     async def _finish(
-        self, model: ModelPlan, sample: Sample, run: int, outcome: _Outcome, grading: Grading, timing: Timing
+        self,
+        model: ModelPlan,
+        sample: Sample,
+        outcome: _Outcome,
+        grading: Grading,
+        timing: Timing,
+        keys: StageKeys,
+        run: int,
+        reward: RewardOutput | None = None,
     ) -> SampleResult:
         rollout = outcome.rollout
         error = outcome.error or grading.first_error
-        reward = None
-        if error is None and self._plan.reward is not None:
+        if error is None and self._plan.reward is not None and reward is None:
             try:
                 reward = await compose_reward(self._plan.reward, reward_context(sample, rollout, grading, timing))
             except ModelUnavailable:
@@ -112,7 +152,7 @@ class SampleRunner:
             error=error,
             run=run,
             grade_errors=grading.errors or None,
-            stage_keys=self._keys.keys(model, sample, run),
+            stage_keys=keys,
             tags=sample.tags or None,
             cluster=sample.cluster,
         )
@@ -145,6 +185,20 @@ class SampleRunner:
             cleanup=self._plan.cleanup,
             on_turn=on_turn,
         )
+
+
+def _taken_over(kept: SampleResult, before: StageKeys | None, today: StageKeys) -> Grading:
+    """The grades that stand on the same inputs as today's would."""
+    grading = Grading()
+    if before is None:
+        return grading
+    for key, grade in kept.grades.items():
+        if key in today.grades and before.grades.get(key) == today.grades[key]:
+            grading.grades[key] = grade
+            grading.seconds[key] = (kept.timing.per_grader or {}).get(key, 0.0)
+            if key in kept.submissions:
+                grading.submissions[key] = kept.submissions[key]
+    return grading
 
 
 def without_content(result: SampleResult, error: Exception) -> SampleResult:

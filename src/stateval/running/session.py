@@ -7,16 +7,24 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from stateval import __version__
+from stateval.errors import UsageError
 from stateval.redaction import Redaction, secrets_of_environment
 from stateval.results.directory import ResultsDirectory, default_directory
+from stateval.results.opening import open_results
+from stateval.results.run_record import RunRecord, read_run_record
+from stateval.results.taking import find_run
 from stateval.running.baseline import load_baselines
 from stateval.running.events import EventChannel
+from stateval.running.kept import Kept
 from stateval.running.keys import run_inputs, suite_identity
 from stateval.running.plan import RunPlan
+from stateval.running.regrade import kept_conversations
+from stateval.running.resume import take_up
 from stateval.running.runner import RunOutcome, run_plan
 
 
@@ -31,14 +39,70 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where results go: `path`, or a new directory below `.stateval/runs`; `save=False`: nowhere that lasts.
+    """Where results go, and what becomes of a run that lies there.
 
-    With `fresh` an unfinished run in the directory is moved to its history instead of being an error.
+    Args:
+        path: the directory. Without it: the latest unfinished run of the suite below `.stateval/runs`, else a new one.
+        save: False: nowhere that lasts.
+        fresh: an unfinished run in `path` is moved to its history; without `path` a new directory is made.
+        resume: a run must be there to go on, be it finished.
+        retry_errors: samples that errored run again, also those of a finished run.
+        cached: results whose conversations are graded anew; no target is run.
+        below: the directory in which `.stateval/runs` is looked for and made; the current one by default.
     """
 
     path: Path | None = None
     save: bool = True
     fresh: bool = False
+    resume: bool = False
+    retry_errors: bool = False
+    cached: Path | None = None
+    below: Path | None = None
+
+    @property
+    def reopens(self) -> bool:
+        """Whether a finished run is to go on, too."""
+        return self.resume or self.retry_errors
+
+
+def find_destination(plan: RunPlan, destination: Destination) -> Destination:
+    """The same with its path found: that of the run that is to go on, where there is one.
+
+    A run is only taken up unasked where its targets are what they were. Raises UsageError for wishes that contradict
+    one another, and where a run was to go on and there is none.
+    """
+    if destination.fresh and destination.reopens:
+        raise UsageError("`--fresh` begins anew and `--resume` or `--retry-errors` goes on; choose one")
+    if not destination.save:
+        if destination.reopens:
+            raise UsageError("`--no-save` keeps nothing, so there is nothing to resume; leave it out")
+        return replace(destination, path=None)
+    runs = default_directory(plan.name, below=destination.below).parent
+    if destination.path is not None:
+        if destination.reopens and read_run_record(destination.path) is None:
+            raise UsageError(f"{destination.path}: there is no run of stateval here to go on with")
+        return destination
+    found = None if destination.fresh else find_run(runs, partial(_is_wanted, plan, destination))
+    if found is None and destination.reopens:
+        kind = "run" if destination.retry_errors else "unfinished run"
+        raise UsageError(f"there is no {kind} of this suite below {runs}; name its directory: `--resume DIR`")
+    return replace(destination, path=found or default_directory(plan.name, below=destination.below))
+
+
+def already_checked(plan: RunPlan, destination: Destination) -> int | None:
+    """How many samples there are, where a run goes on and nothing that it stands on has changed since it began.
+
+    None: the dataset is to be checked (again).
+    """
+    record = read_run_record(destination.path) if destination.path and not destination.fresh else None
+    if record is None or record.mixed or record.identity != _identity(plan, destination):
+        return None
+    if record.finished is not None and not destination.reopens:
+        return None
+    if record.inputs.dataset is None or record.inputs != run_inputs(plan, plan.dataset.digest):
+        return None
+    plan.dataset.checked = record.planned
+    return record.planned
 
 
 async def run_session(
@@ -51,20 +115,20 @@ async def run_session(
 ) -> Session:
     """Runs a plan on its dataset of so many samples, which has been checked.
 
-    Raises UsageError where results cannot be written or a baseline cannot be had, ResultsLocked, or SetupError: nothing
-    has run then.
+    Raises UsageError where results cannot be written, a baseline or kept results cannot be had; ResultsLocked; or
+    SetupError: nothing has run then.
     """
-    baselines = load_baselines(plan)
-    if destination.save:
-        path = destination.path or default_directory(plan.name)
-    else:
-        path = Path(tempfile.mkdtemp(prefix="stateval-"))
+    path = destination.path if destination.save else Path(tempfile.mkdtemp(prefix="stateval-"))
+    if path is None:
+        raise ValueError("the destination has no path; `find_destination` finds one")
     try:
-        with _begun(plan, path, samples=samples, fresh=destination.fresh) as directory:
+        baselines = load_baselines(plan)
+        with _begun(plan, path, samples=samples, destination=destination) as directory:
             outcome = await run_plan(
                 plan,
                 directory,
                 samples=samples,
+                kept=_kept(plan, directory, samples=samples, destination=destination),
                 channel=channel,
                 handle_signals=handle_signals,
                 lasting=destination.save,
@@ -80,23 +144,52 @@ async def run_session(
     return session
 
 
+def _is_wanted(plan: RunPlan, destination: Destination, record: RunRecord) -> bool:
+    if record.identity != _identity(plan, destination):
+        return False
+    if record.finished is not None and not destination.retry_errors:
+        return False
+    return destination.resume or record.inputs.targets == run_inputs(plan).targets
+
+
+def _identity(plan: RunPlan, destination: Destination) -> str:
+    return suite_identity(plan, regraded=destination.cached is not None)
+
+
 @contextmanager
-def _begun(plan: RunPlan, path: Path, *, samples: int, fresh: bool) -> Iterator[ResultsDirectory]:
+def _begun(plan: RunPlan, path: Path, *, samples: int, destination: Destination) -> Iterator[ResultsDirectory]:
     redaction = Redaction(plan.secrets | secrets_of_environment())
+    config = {**plan.config, "dataset_provenance": dict(plan.dataset.provenance), "stateval_version": __version__}
+    if destination.cached is not None:
+        config["regraded_from"] = str(destination.cached)
     with ResultsDirectory.begin(
         path,
         suite=plan.name,
-        identity=suite_identity(plan),
+        identity=_identity(plan, destination),
         labels=[model.label for model in plan.models],
         num_runs=plan.num_runs,
         planned=samples,
         version=__version__,
-        inputs=run_inputs(plan),
+        inputs=run_inputs(plan, plan.dataset.digest),
         on_error=plan.on_error,
         pass_threshold=plan.pass_threshold,
-        fresh=fresh,
+        fresh=destination.fresh,
+        reopen=destination.reopens,
         redaction=redaction,
     ) as directory:
-        provenance = {"dataset_provenance": dict(plan.dataset.provenance), "stateval_version": __version__}
-        directory.write_suite({**plan.config, **provenance}, plan.dataset)
+        if directory.earlier is None or directory.record.mixed:
+            directory.write_suite(config, plan.dataset)
         yield directory
+
+
+def _kept(plan: RunPlan, directory: ResultsDirectory, *, samples: int, destination: Destination) -> Kept:
+    """What need not be computed, of an earlier start of this run or of the results that are graded anew."""
+    cached = destination.cached
+    if cached is None:
+        return take_up(plan, directory, samples=samples, retry_errors=destination.retry_errors)
+    if cached.absolute() == directory.path and directory.moved_to is not None:
+        cached = directory.moved_to
+    conversations = kept_conversations(plan, open_results(cached))
+    kept = take_up(plan, directory, samples=samples, retry_errors=destination.retry_errors, graded_anew=True)
+    notes = (f"the conversations of {cached} are graded anew; no target is run", *kept.notes)
+    return replace(kept, again=conversations, only_kept=True, notes=notes)

@@ -22,6 +22,7 @@ from stateval.records.sample import Sample, SimulatedInput
 from stateval.records.source import Problem, Source
 from stateval.redaction import secrets_of_configuration, secrets_of_environment, without_secrets
 from stateval.rewards import CustomReward, MetricReward
+from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
 from stateval.suite.later import refusal
 from stateval.suite.load import LoadedSuite
@@ -93,6 +94,7 @@ class _Building:
         built.bindings = tuple(self._bindings())
         models = tuple(self._models())
         self._check_labels([model.label for model in models])
+        self._check_prices(models)
         reward = self._reward()
         gates = self._gates(has_reward=spec.reward is not None or len(spec.all_graders) == 1)
         setup = self._script("setup_script", spec.setup_script, Mark.SUITE_SETUP)
@@ -112,6 +114,7 @@ class _Building:
                 teardown=teardown,
                 cleanup=spec.cleanup,
                 on_error=spec.on_error,
+                limits=Limits(**spec.limits.model_dump()),
                 pass_threshold=spec.pass_threshold,
                 seed=spec.seed,
                 config=configuration(self._loaded),
@@ -180,6 +183,16 @@ class _Building:
         for label in sorted({label for label in labels if labels.count(label) > 1}):
             message = f"two targets would both be called `{label}` in the results; name one of them otherwise"
             self._add(Problem(message, self._loaded.sources.of("targets")))
+
+    def _check_prices(self, models: Sequence[ModelPlan]) -> None:
+        """A limit in dollars can only be kept where there are prices: an agent of one's own reports its costs."""
+        if self._spec.limits.cost_usd is None:
+            return
+        for model in models:
+            if model.target.kind == "local_agent":
+                name = model.target.model_handle
+                message = f"model `{name}` has no known price, so a limit in dollars cannot be kept; limit the `tokens`"
+                self._add(Problem(message, self._loaded.sources.of("limits", "cost_usd")))
 
     def _target(self, spec: PythonTargetSpec | LocalAgentTargetSpec, handle: str | None) -> Target:
         if isinstance(spec, LocalAgentTargetSpec):

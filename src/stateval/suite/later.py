@@ -10,7 +10,6 @@ SUITE = {
     "sandbox": _AGENTS,
     "controls": "runs every sample once per run as it is",
     "judge": _TOOL,
-    "limits": "has `max_samples`, and `on_error: stop` which ends a run at the first error",
     "token_data": "keeps token counts in `usage`",
 }
 

@@ -22,7 +22,8 @@ _NoBoolean = BeforeValidator(_no_boolean)
 Count = Annotated[int, Field(ge=1), _NoBoolean]
 Retries = Annotated[int, Field(ge=0), _NoBoolean]
 Whole = Annotated[int, _NoBoolean]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False), _NoBoolean]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), _NoBoolean]
+Seconds = Positive
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), _NoBoolean]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _NoBoolean]
 

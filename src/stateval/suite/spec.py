@@ -11,7 +11,7 @@ from stateval.gates.spec import GateField
 from stateval.records.protocols import Snapshots
 from stateval.running.plan import OnError
 from stateval.suite import later, model
-from stateval.suite.model import NotNegative, Score, Seconds, SpecModel
+from stateval.suite.model import NotNegative, Positive, Score, Seconds, SpecModel
 
 Text = Annotated[str, Field(min_length=1)]
 Settings = dict[Any, Any]
@@ -157,6 +157,18 @@ class GenerationSpec(SpecModel):
     seed: Whole | None = Field(None, description="The model's seed.")
 
 
+class LimitsSpec(SpecModel):
+    """What one call of `run` may use before it is stopped; all that ran is kept, and the run can go on later."""
+
+    cost_usd: Positive | None = Field(None, description="US dollars.")
+    tokens: Count | None = Field(None, description="Tokens, in and out.")
+    minutes: Positive | None = Field(None, description="Minutes of wall time.")
+    errors: Count | None = Field(None, description="Samples with an error.")
+
+
+_NO_LIMITS = LimitsSpec()
+
+
 class SuiteSpec(SpecModel):
     """A suite: a dataset, an agent to run on it, graders, and what must come of it."""
 
@@ -200,6 +212,7 @@ class SuiteSpec(SpecModel):
     snapshots: Snapshots = Field(Snapshots.NONE, description="Which of the agent's states are kept beside the last.")
     cleanup: bool = Field(False, description="Delete what a sample leaves behind: agents, temporary directories.")
     pass_threshold: Score = Field(1.0, description="What the ledger calls passed: a reward of at least this.")
+    limits: LimitsSpec = Field(_NO_LIMITS, description="What a run may use before it is stopped.")
     on_error: OnError = Field(OnError.FAIL, description="How a sample with an error counts.")
     seed: Whole | None = Field(None, description="Seed for whatever is random.")
     generation: GenerationSpec | None = Field(None, description="How models write, for targets that take it.")

@@ -1,0 +1,65 @@
+"""Grading kept conversations anew: which kept result belongs to which sample of today."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from stateval.errors import UsageError
+from stateval.records.digest import digest_of
+from stateval.records.result import Observation, SampleResult
+from stateval.records.usage import Timing
+from stateval.results.journal import Entry
+from stateval.results.lines import LineTable
+from stateval.results.reading import Results
+from stateval.running.kept import Reader, Slot
+from stateval.running.plan import RunPlan
+
+
+def kept_conversations(plan: RunPlan, results: Results) -> Mapping[Slot, Reader]:
+    """For each model and run of a plan, how to find the kept result of a sample; one line is read at a time.
+
+    A model is that of the same label, or the only one where there is only one on both sides. A run is that of the same
+    number: a repeat is never answered from another. Raises UsageError where a model or a run has no results, or no
+    sample of the dataset has any.
+    """
+    readers = {
+        (model.label, run): _reader(results, label, run)
+        for model in plan.models
+        for label in [_label_of(model.label, plan, results)]
+        for run in range(1, plan.num_runs + 1)
+    }
+    if not any(reader(digest_of(sample.key)) for sample in plan.dataset for reader in readers.values()):
+        raise UsageError(f"{results.path}: no sample of the dataset has a result there; the ids must be the same")
+    return readers
+
+
+def _label_of(label: str, plan: RunPlan, results: Results) -> str:
+    if label in results.labels:
+        return label
+    if len(plan.models) == len(results.labels) == 1:
+        return results.labels[0]
+    there = ", ".join(f"`{name}`" for name in results.labels) or "none"
+    raise UsageError(f"{results.path}: there are no results of `{label}` to grade; there are those of {there}")
+
+
+def _reader(results: Results, label: str, run: int) -> Reader:
+    table = LineTable()
+    file: Path | None = None
+    for path, entry in results.entries(label):
+        if entry.observation.run == run:
+            table.add(digest_of(entry.observation.sample_id), entry.offset, entry.length)
+            file = path
+    if file is None:
+        raise UsageError(f"{results.path}: there is no run {run} of `{label}` to grade; set `--num-runs`")
+    return _reading(results, file, table, run)
+
+
+def _reading(results: Results, file: Path, table: LineTable, run: int) -> Reader:
+    nothing = Observation(sample_id="", run=run, scores={}, timing=Timing(total=0.0, target=0.0))
+
+    def read(digest: int) -> SampleResult | None:
+        place = table.find(digest)
+        return None if place is None else results.read(file, Entry(*place, nothing, None))
+
+    return read

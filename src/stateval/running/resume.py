@@ -1,0 +1,207 @@
+"""A run that goes on: which of its lines stand, which are graded anew, and which are of something that changed."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+
+from stateval.records.digest import digest_of
+from stateval.records.result import SampleResult, StageKeys
+from stateval.results.directory import ResultsDirectory
+from stateval.results.journal import Entry, read_line
+from stateval.results.lines import DigestSet, LineTable
+from stateval.results.run_record import RunInputs
+from stateval.running.kept import NOTHING_KEPT, Kept, Reader, Slot, has_conversation
+from stateval.running.keys import StageKeyMaker
+from stateval.running.plan import RunPlan
+
+
+class _State(IntEnum):
+    """What becomes of a line."""
+
+    REMOVED = 0
+    DONE = 1
+    AGAIN = 2
+    RUNS_AGAIN = 3
+    CHANGED = 4
+
+
+def take_up(
+    plan: RunPlan, directory: ResultsDirectory, *, samples: int, retry_errors: bool, graded_anew: bool = False
+) -> Kept:
+    """What of an earlier start of this run stands, in a directory that was begun.
+
+    A line stands where all its stage keys are today's. Where only grades depend on something that changed, its
+    conversation stands; where the conversation does, or its row is gone, the line is set aside. With `retry_errors`
+    samples that errored run again, those with a finished conversation from their grades on. In a run that only grades
+    another's conversations anew (`graded_anew`) no line stands once anything changed.
+    """
+    if directory.earlier is None:
+        return NOTHING_KEPT
+    slots = {slot: _Lines.of(directory, *slot) for slot in _slots(directory)}
+    if directory.record.mixed and not graded_anew:
+        _compare(plan, slots)
+    else:
+        for lines in slots.values():
+            lines.judge_all(_State.CHANGED if directory.record.mixed else _State.DONE)
+    if retry_errors:
+        for lines in slots.values():
+            lines.retry()
+    aside = {
+        slot: offsets for slot, lines in slots.items() if (offsets := lines.offsets(_State.REMOVED, _State.CHANGED))
+    }
+    for slot, offsets in aside.items():
+        directory.set_aside(*slot, offsets)
+    if not directory.record.mixed and any(lines.count(_State.AGAIN, _State.RUNS_AGAIN) for lines in slots.values()):
+        directory.mark_mixed()
+    total = samples * plan.num_runs * len(plan.models)
+    return Kept(
+        present={slot: DigestSet(lines.digests(*_IN_PLACE)) for slot, lines in slots.items()},
+        done={slot: DigestSet(lines.digests(_State.DONE)) for slot, lines in slots.items()},
+        again={slot: _reader(directory, slot, lines) for slot, lines in slots.items() if lines.count(_State.AGAIN)},
+        notes=tuple(_notes(plan, directory, slots, total)),
+    )
+
+
+_IN_PLACE = (_State.DONE, _State.AGAIN, _State.RUNS_AGAIN)
+
+
+class _Lines:
+    """The lines of one journal: of which sample, computed from what, and how they ended. 34 bytes each."""
+
+    def __init__(self) -> None:
+        self._digests = array("Q")
+        self._offsets = array("Q")
+        self._targets = array("q")
+        self._keys = array("q")
+        self._conversations = array("b")
+        self._errors = array("b")
+        self._states = array("b")
+        self._order = array("Q")
+
+    @classmethod
+    def of(cls, directory: ResultsDirectory, label: str, run: int) -> _Lines:
+        lines = cls()
+        for _, entry in directory.entries(label, run):
+            lines._add(entry)
+        lines._order = array("Q", sorted(range(len(lines._digests)), key=lines._digests.__getitem__))
+        return lines
+
+    def compare(self, key: str, keys: StageKeys) -> None:
+        """Judges the line of this sample by its keys of today, where it has one."""
+        digest = digest_of(key)
+        place = bisect_left(self._order, digest, key=self._digests.__getitem__)
+        if place == len(self._order) or self._digests[self._order[place]] != digest:
+            return
+        line = self._order[place]
+        if self._targets[line] != hash(keys.target):
+            state = _State.CHANGED
+        elif self._keys[line] != _hash_of_grades(keys) and self._conversations[line]:
+            state = _State.AGAIN
+        else:
+            state = _State.DONE
+        self._states[line] = state
+
+    def judge_all(self, state: _State) -> None:
+        """Says the same of every line."""
+        self._states = array("b", [state]) * len(self._digests)
+
+    def retry(self) -> None:
+        """Has the lines with an error computed again."""
+        for line, (state, error) in enumerate(zip(self._states, self._errors, strict=True)):
+            if error and state in (_State.DONE, _State.AGAIN):
+                self._states[line] = _State.AGAIN if self._conversations[line] else _State.RUNS_AGAIN
+
+    def count(self, *states: _State) -> int:
+        """How many lines are in these states."""
+        return sum(state in states for state in self._states)
+
+    def digests(self, *states: _State) -> Iterator[int]:
+        """Whose lines are in these states."""
+        return (digest for digest, state in zip(self._digests, self._states, strict=True) if state in states)
+
+    def offsets(self, *states: _State) -> frozenset[int]:
+        """Where the lines in these states begin."""
+        return frozenset(o for o, state in zip(self._offsets, self._states, strict=True) if state in states)
+
+    def _add(self, entry: Entry) -> None:
+        seen, keys = entry.observation, entry.keys
+        self._digests.append(digest_of(seen.sample_id))
+        self._offsets.append(entry.offset)
+        self._targets.append(hash(keys.target) if keys else 0)
+        self._keys.append(_hash_of_grades(keys) if keys else 0)
+        self._conversations.append(has_conversation(seen.error))
+        self._errors.append(seen.error is not None)
+        self._states.append(_State.REMOVED)
+
+
+def _slots(directory: ResultsDirectory) -> Iterator[Slot]:
+    return ((label, run) for label in directory.labels for run in directory.runs())
+
+
+def _compare(plan: RunPlan, slots: Mapping[Slot, _Lines]) -> None:
+    maker = StageKeyMaker(plan)
+    for sample in plan.dataset:
+        for model in plan.models:
+            for run in range(1, plan.num_runs + 1):
+                slots[model.label, run].compare(sample.key, maker.keys(model, sample, run))
+
+
+def _hash_of_grades(keys: StageKeys) -> int:
+    return hash((*sorted(keys.grades.items()), keys.reward))
+
+
+def _reader(directory: ResultsDirectory, slot: Slot, lines: _Lines) -> Reader:
+    """Finds the lines that are graded again. Their places may have changed when others were set aside."""
+    wanted = DigestSet(lines.digests(_State.AGAIN))
+    table = LineTable()
+    for _, entry in directory.entries(*slot):
+        digest = digest_of(entry.observation.sample_id)
+        if digest in wanted:
+            table.add(digest, entry.offset, entry.length)
+    journal = directory.journal_path(*slot)
+
+    def read(digest: int) -> SampleResult | None:
+        place = table.find(digest)
+        return None if place is None else read_line(journal, *place)
+
+    return read
+
+
+def _notes(plan: RunPlan, directory: ResultsDirectory, slots: Mapping[Slot, _Lines], total: int) -> Iterator[str]:
+    states = Counter({state: sum(lines.count(state) for lines in slots.values()) for state in _State})
+    done = states[_State.DONE] + states[_State.AGAIN]
+    yield f"resuming: {done:,} of {total:,} done"
+    earlier = directory.earlier.inputs if directory.earlier else RunInputs()
+    yield from _changes(earlier, directory.record.inputs)
+    if states[_State.AGAIN]:
+        yield f"{states[_State.AGAIN]:,} finished samples are graded anew"
+    if states[_State.RUNS_AGAIN]:
+        yield f"{states[_State.RUNS_AGAIN]:,} errored samples run again"
+    if states[_State.CHANGED]:
+        yield f"{states[_State.CHANGED]:,} finished samples begin again, for what they stood on has changed"
+    if states[_State.REMOVED]:
+        yield f"{states[_State.REMOVED]:,} finished samples are no longer in the dataset and leave the results"
+    if states[_State.CHANGED] or states[_State.REMOVED]:
+        yield f"what does not stand any more is kept below {directory.path / 'history'}"
+
+
+def _changes(earlier: RunInputs, today: RunInputs) -> Iterator[str]:
+    """What the run stands on that is not what it was."""
+    for label, key in today.targets.items():
+        if earlier.targets.get(label) != key:
+            yield f"changed since: target `{label}`"
+    for metric, key in today.graders.items():
+        if metric not in earlier.graders:
+            yield f"new since: metric `{metric}`"
+        elif earlier.graders[metric] != key:
+            yield f"changed since: metric `{metric}` (its grader or its extractor)"
+    for metric in earlier.graders.keys() - today.graders.keys():
+        yield f"gone since: metric `{metric}`"
+    if earlier.reward != today.reward:
+        yield "changed since: the reward"
+    if earlier.dataset is not None and today.dataset is not None and earlier.dataset != today.dataset:
+        yield "changed since: the dataset"
