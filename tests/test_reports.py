@@ -87,11 +87,14 @@ def summary_of(
 
 ONE_MODEL = """\
 fruit-preferences
-Model    Metric    n   Mean  Std dev  Errors  Counted mean  Counted n
-─────────────────────────────────────────────────────────────────────
-default  contains  3  0.667    0.577       1         0.500          4
-default  tone      3  0.600    0.100       1         0.450          4
-default  reward    3  0.667    0.577       1         0.500          4
+Model    Metric         n   Mean    95 % interval  Std dev  Errors
+──────────────────────────────────────────────────────────────────
+default  contains       3  0.667   [0.208, 0.939]    0.577       1
+           errors as 0  4  0.500   [0.150, 0.850]        -       -
+default  tone           3  0.600   [0.352, 0.848]    0.100       1
+           errors as 0  4  0.450  [-0.045, 0.945]        -       -
+default  reward         3  0.667   [0.208, 0.939]    0.577       1
+           errors as 0  4  0.500   [0.150, 0.850]        -       -
 
 Ledger
   default, reward: 4 planned = 2 passed + 1 failed + 0 unscored + 1 errored (target 1) + 0 timed out
@@ -114,30 +117,42 @@ Results: .stateval/runs/fruit
 
 SEVERAL_MODELS_AND_RUNS = """\
 fruit-preferences
-Model                  Metric    n  Samples   Mean  Std dev  Errors  Counted mean  Counted n
-────────────────────────────────────────────────────────────────────────────────────────────
-openai/gpt-4o-mini     contains  6        4  0.667    0.516       2         0.500          8
-openai/gpt-4o-mini     tone      6        4  0.600    0.089       2         0.450          8
-openai/gpt-4o-mini     reward    6        4  0.667    0.516       2         0.500          8
-embedded/smollm2-135m  contains  6        4  0.667    0.516       2         0.500          8
-embedded/smollm2-135m  tone      6        4  0.600    0.089       2         0.450          8
-embedded/smollm2-135m  reward    6        4  0.667    0.516       2         0.500          8
+Model                  Metric         n  Samples   Mean    95 % interval  Std dev  Errors
+─────────────────────────────────────────────────────────────────────────────────────────
+openai/gpt-4o-mini     contains       6        4  0.667   [0.208, 0.939]    0.516       2
+                         errors as 0  8        -  0.500   [0.150, 0.850]        -       -
+openai/gpt-4o-mini     tone           6        4  0.600   [0.352, 0.848]    0.089       2
+                         errors as 0  8        -  0.450  [-0.045, 0.945]        -       -
+openai/gpt-4o-mini     reward         6        4  0.667   [0.208, 0.939]    0.516       2
+                         errors as 0  8        -  0.500   [0.150, 0.850]        -       -
+embedded/smollm2-135m  contains       6        4  0.667   [0.208, 0.939]    0.516       2
+                         errors as 0  8        -  0.500   [0.150, 0.850]        -       -
+embedded/smollm2-135m  tone           6        4  0.600   [0.352, 0.848]    0.089       2
+                         errors as 0  8        -  0.450  [-0.045, 0.945]        -       -
+embedded/smollm2-135m  reward         6        4  0.667   [0.208, 0.939]    0.516       2
+                         errors as 0  8        -  0.500   [0.150, 0.850]        -       -
 
 Runs of openai/gpt-4o-mini
-Run      Samples  reward  contains   tone  Errors
-─────────────────────────────────────────────────
-1              4   0.667     0.667  0.600       1
-2              4   0.667     0.667  0.600       1
-mean           -   0.667     0.667  0.600       -
-std dev        -   0.000     0.000  0.000       -
+Run      Samples  reward (n)  contains (n)   tone (n)  Errors
+─────────────────────────────────────────────────────────────
+1              4   0.667 (3)     0.667 (3)  0.600 (3)       1
+2              4   0.667 (3)     0.667 (3)  0.600 (3)       1
+mean           -       0.667         0.667      0.600       -
+std dev        -       0.000         0.000      0.000       -
+  contains: with k = 1, 2 tries, pass@k 0.500, 0.500; pass^k 0.500, 0.500 (n = 4 samples)
+  tone: with k = 1, 2 tries, pass@k 0.000, 0.000; pass^k 0.000, 0.000 (n = 4 samples)
+  reward: with k = 1, 2 tries, pass@k 0.500, 0.500; pass^k 0.500, 0.500 (n = 4 samples)
 
 Runs of embedded/smollm2-135m
-Run      Samples  reward  contains   tone  Errors
-─────────────────────────────────────────────────
-1              4   0.667     0.667  0.600       1
-2              4   0.667     0.667  0.600       1
-mean           -   0.667     0.667  0.600       -
-std dev        -   0.000     0.000  0.000       -
+Run      Samples  reward (n)  contains (n)   tone (n)  Errors
+─────────────────────────────────────────────────────────────
+1              4   0.667 (3)     0.667 (3)  0.600 (3)       1
+2              4   0.667 (3)     0.667 (3)  0.600 (3)       1
+mean           -       0.667         0.667      0.600       -
+std dev        -       0.000         0.000      0.000       -
+  contains: with k = 1, 2 tries, pass@k 0.500, 0.500; pass^k 0.500, 0.500 (n = 4 samples)
+  tone: with k = 1, 2 tries, pass@k 0.000, 0.000; pass^k 0.000, 0.000 (n = 4 samples)
+  reward: with k = 1, 2 tries, pass@k 0.500, 0.500; pass^k 0.500, 0.500 (n = 4 samples)
 
 Ledger
   openai/gpt-4o-mini, reward: 8 planned = 4 passed + 2 failed + 0 unscored + 2 errored (target 2) +
@@ -160,13 +175,15 @@ Gate both: FAIL for each model: all of: holds for 0 of 2 models (a warning only)
 ├── FAIL [openai/gpt-4o-mini] all of: 0 of 2 runs pass alone
 │   ├── FAIL accuracy(contains) >= 80 %: measured 50 %; n = 8 (of 4 samples); 2 errored counted as
 │   │   not passed
-│   └── PASS 0.75 avg_score(contains) + 0.25 avg_score(tone) >= 0.4: measured 0.4875; n = 8
+│   └── PASS 0.75 avg_score(contains) + 0.25 avg_score(tone) >= 0.4: measured 0.4875; n = 8 (of 4
+│       samples)
 │       ├── avg_score(contains): measured 0.5; n = 8 (of 4 samples); 2 errored counted as 0
 │       └── avg_score(tone): measured 0.45; n = 8 (of 4 samples); 2 errored counted as 0
 └── FAIL [embedded/smollm2-135m] all of: 0 of 2 runs pass alone
     ├── FAIL accuracy(contains) >= 80 %: measured 50 %; n = 8 (of 4 samples); 2 errored counted as
     │   not passed
-    └── PASS 0.75 avg_score(contains) + 0.25 avg_score(tone) >= 0.4: measured 0.4875; n = 8
+    └── PASS 0.75 avg_score(contains) + 0.25 avg_score(tone) >= 0.4: measured 0.4875; n = 8 (of 4
+        samples)
         ├── avg_score(contains): measured 0.5; n = 8 (of 4 samples); 2 errored counted as 0
         └── avg_score(tone): measured 0.45; n = 8 (of 4 samples); 2 errored counted as 0
 Gate: INCONCLUSIVE for each model: avg_score(cost) < 1: holds for 0 of 2 models
@@ -181,10 +198,12 @@ UNFINISHED = """\
 fruit-preferences
 The run did not finish: not every planned sample was reached.
 Stopped: limit of 2 USD
-Model    Metric    n   Mean  Std dev  Errors  Counted mean  Counted n
-─────────────────────────────────────────────────────────────────────
-default  contains  3  0.667    0.577       1         0.500          4
-default  tone      3  0.600    0.100       1         0.450          4
+Model    Metric         n   Mean    95 % interval  Std dev  Errors
+──────────────────────────────────────────────────────────────────
+default  contains       3  0.667   [0.208, 0.939]    0.577       1
+           errors as 0  4  0.500   [0.150, 0.850]        -       -
+default  tone           3  0.600   [0.352, 0.848]    0.100       1
+           errors as 0  4  0.450  [-0.045, 0.945]        -       -
 
 Ledger
   default, contains: 10 planned = 2 passed + 1 failed + 0 unscored + 1 errored (target 1) + 0 timed
@@ -216,9 +235,9 @@ def test_the_report_of_an_unfinished_run_without_a_reward(reason: str) -> None:
     assert summary_text(summary) == UNFINISHED
 
 
-def test_runs_of_an_unfinished_run_have_no_number_of_samples() -> None:
-    text = summary_text(summary_of(runs=2, planned=10))
-    assert "Run      reward  contains   tone  Errors" in text
+def test_runs_of_an_unfinished_run_show_how_many_samples_each_reached() -> None:
+    lines = summary_text(summary_of(runs=2, planned=10)).splitlines()
+    assert "1              4   0.667 (3)     0.667 (3)  0.600 (3)       1" in lines
 
 
 def test_where_nothing_was_measured_the_verdict_says_of_how_many() -> None:

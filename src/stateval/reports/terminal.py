@@ -15,7 +15,7 @@ from rich.text import Text
 
 from stateval.records.summary import Ledger, MetricSummary, ModelSummary, Summary
 from stateval.reports.printable import number, printable
-from stateval.reports.verdicts import verdict_report
+from stateval.reports.verdicts import interval_text, verdict_report
 from stateval.stats.table import REWARD
 
 _ENDLESS = 1_000_000
@@ -31,7 +31,7 @@ def summary_report(
 ) -> RenderableType:
     """The whole report, for any rich console; all that it says is said in words, colour only repeats it.
 
-    "Counted" are the mean and n with errored observations as 0, shown where there are any.
+    Where observations errored and count, a second line of each metric has the mean and n with them as 0.
 
     Args:
         details: lines below the heading, such as when the run was.
@@ -135,16 +135,15 @@ class _Report:
             yield self.line(f"Stopped: {self._summary.stopped_because}", "yellow")
 
     def metrics(self) -> Table:
-        every_metric = [metric for model in self._summary.models for metric in model.metrics.values()]
-        counted = any(metric.n_counted != metric.n_scored for metric in every_metric)
         repeated = any(model.runs for model in self._summary.models)
         table = _table("Model", "Metric")
-        numbers = ["n", *(["Samples"] if repeated else []), "Mean", "Std dev", "Errors"]
-        for heading in [*numbers, *(["Counted mean", "Counted n"] if counted else [])]:
+        for heading in ["n", *(["Samples"] if repeated else []), "Mean", "95 % interval", "Std dev", "Errors"]:
             table.add_column(heading, justify="right")
         for model in self._summary.models:
             for key, metric in model.metrics.items():
-                table.add_row(self.line(model.model), self.line(key), *_cells(metric, repeated, counted))
+                table.add_row(self.line(model.model), self.line(key), *_scored_cells(metric, repeated))
+                if metric.n_counted != metric.n_scored:
+                    table.add_row("", "  errors as 0", *_counted_cells(metric, repeated))
         return table
 
     def runs(self) -> Iterator[RenderableType]:
@@ -153,6 +152,7 @@ class _Report:
                 yield Text("")
                 yield self.line(f"Runs of {model.model}", "bold")
                 yield self._runs_of(model)
+                yield from self._tries_of(model)
 
     def ledgers(self) -> Iterator[RenderableType]:
         yield Text("")
@@ -189,24 +189,36 @@ class _Report:
 
     def _runs_of(self, model: ModelSummary) -> Table:
         with_reward = model.reward is not None
-        # How many of an unfinished run were reached is known of all runs together, not of each.
-        samples = [str(model.n_total)] if self._summary.finished else []
         table = _table("Run")
-        for heading in [*(["Samples"] if samples else []), *(["reward"] if with_reward else []), *model.per_metric]:
+        for heading in [
+            "Samples",
+            *([f"{REWARD} (n)"] if with_reward else []),
+            *(f"{key} (n)" for key in model.per_metric),
+        ]:
             table.add_column(self.line(heading), justify="right")
         table.add_column("Errors", justify="right")
         for run in model.runs or ():
-            rewards = [number(run.reward)] if with_reward else []
-            scores = [number(run.per_metric.get(key)) for key in model.per_metric]
-            table.add_row(str(run.run), *samples, *rewards, *scores, str(run.n_errors))
+            rewards = [_with_n(run.reward, run.n_scored.get(REWARD))] if with_reward else []
+            scores = [_with_n(run.per_metric.get(key), run.n_scored.get(key)) for key in model.per_metric]
+            samples = "-" if run.n_observed is None else str(run.n_observed)
+            table.add_row(str(run.run), samples, *rewards, *scores, str(run.n_errors))
         for name, reward, means in (
             ("mean", model.reward, model.per_metric),
             ("std dev", model.reward_std, model.per_metric_std or {}),
         ):
             rewards = [number(reward)] if with_reward else []
             scores = [number(means.get(key)) for key in model.per_metric]
-            table.add_row(name, *(["-"] if samples else []), *rewards, *scores, "-")
+            table.add_row(name, "-", *rewards, *scores, "-")
         return table
+
+    def _tries_of(self, model: ModelSummary) -> Iterator[RenderableType]:
+        """pass@k and pass^k, of which the summary may be of a release that had none."""
+        for key, metric in model.metrics.items():
+            if metric.pass_at_k and metric.pass_hat_k:
+                at, hat = (", ".join(map(number, chances)) for chances in (metric.pass_at_k, metric.pass_hat_k))
+                ks = ", ".join(str(k) for k in range(1, len(metric.pass_at_k) + 1))
+                line = f"{key}: with k = {ks} tries, pass@k {at}; pass^k {hat} ({_samples(metric)})"
+                yield Indented(self.line(line))
 
     def _safe(self, text: str) -> str:
         return printable(text, encoding=self._encoding)
@@ -219,11 +231,23 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _cells(metric: MetricSummary, repeated: bool, counted: bool) -> list[str]:
-    cells = [str(metric.n_scored)]
-    if repeated:
-        cells.append("-" if metric.n_samples is None else str(metric.n_samples))
-    cells += [number(metric.mean_scored), number(metric.std_dev), str(metric.n_errors)]
-    if counted:
-        cells += [number(metric.mean_counted), str(metric.n_counted)]
-    return cells
+def _scored_cells(metric: MetricSummary, repeated: bool) -> list[str]:
+    samples = ["-" if metric.n_samples is None else str(metric.n_samples)] if repeated else []
+    mean = [number(metric.mean_scored), interval_text(metric.interval)]
+    return [str(metric.n_scored), *samples, *mean, number(metric.std_dev), str(metric.n_errors)]
+
+
+def _counted_cells(metric: MetricSummary, repeated: bool) -> list[str]:
+    return [
+        str(metric.n_counted),
+        *(["-"] if repeated else []),
+        *(number(metric.mean_counted), interval_text(metric.counted_interval), "-", "-"),
+    ]
+
+
+def _with_n(value: float | None, n: int | None) -> str:
+    return number(value) if n is None else f"{number(value)} ({n})"
+
+
+def _samples(metric: MetricSummary) -> str:
+    return "n not known" if metric.n_samples is None else f"n = {metric.n_samples} samples"

@@ -57,13 +57,39 @@ def _details(verdict: GateVerdict) -> Iterator[str]:
     if verdict.measured is not None:
         unit = " %" if verdict.aggregation == "accuracy" else ""
         yield f"measured {verdict.measured:.6g}{unit}"
+    if verdict.confidence is not None and (verdict.interval is not None or verdict.bound is not None):
+        yield _certainty(verdict, verdict.confidence)
     # Where nothing was measured, the reason says of how many.
     if verdict.n is not None and (verdict.measured is not None or not verdict.reason):
         repeated = verdict.n_samples is not None and verdict.n_samples < verdict.n
-        yield f"n = {verdict.n} (of {verdict.n_samples} samples)" if repeated else f"n = {verdict.n}"
+        yield f"n = {verdict.n} (of {verdict.n_samples} samples)" if repeated else f"n = {verdict.n}{_pairs(verdict)}"
     if verdict.counted:
         yield verdict.counted
     if verdict.runs_total is not None:
         yield f"{verdict.runs_passed} of {verdict.runs_total} runs pass alone"
     if verdict.reason:
         yield verdict.reason
+    for mark in verdict.marks or ():
+        yield f"NOT COMPARABLE, forced: {mark}"
+
+
+def interval_text(interval: tuple[float, float] | None) -> str:
+    """An interval as reports print it; a dash where there is none."""
+    return "-" if interval is None else f"[{interval[0]:.3f}, {interval[1]:.3f}]"
+
+
+def _certainty(verdict: GateVerdict, confidence: float) -> str:
+    percent = f"{100 * confidence:.6g} %"
+    if verdict.interval is None:
+        return f"with {percent} confidence more than {verdict.bound:.4g}"
+    low, high = verdict.interval
+    clustered = verdict.n_clusters is not None and verdict.n_clusters < (verdict.n_samples or 0)
+    clusters = f", {verdict.n_clusters} clusters" if clustered else ""
+    return f"{percent} interval [{low:.4g}, {high:.4g}] ({verdict.method}{clusters})"
+
+
+def _pairs(verdict: GateVerdict) -> str:
+    if verdict.baseline is None:
+        return ""
+    alone = ((verdict.n_only_here, "here"), (verdict.n_only_baseline, "in the baseline"))
+    return "".join([" in both", *(f", {count} only {where}" for count, where in alone if count)])
