@@ -81,8 +81,8 @@ def estimate_mean(points: Points, confidence: float = 0.95) -> Estimate | None:
     """The mean over samples: a rate (`estimate_rate`) where every value is 0 or 1, else Student's t.
 
     With clusters the standard error is robust and t has G - 1 degrees of freedom: Cameron and Miller, "A
-    Practitioner's Guide to Cluster-Robust Inference" (2015), section VI; for evaluations, Miller (2024), section 2.2.
-    None of fewer than two samples, or of a single cluster.
+    Practitioner's Guide to Cluster-Robust Inference" (2015), section VI; for evaluations, Miller, "Adding Error Bars
+    to Evals" (2024). None of no sample, of one score that is not 0 or 1, or of a single cluster.
     """
     return estimate_rate(points, confidence) if points.is_binary else _by_t(points, confidence)
 

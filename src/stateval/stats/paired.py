@@ -1,7 +1,7 @@
 """Two runs of the same samples: the difference per sample, its interval, and one-sided bounds.
 
-What one sample is hard for, it is hard for in both runs; pairing takes that out (Miller, "Adding Error Bars to
-Evals", 2024, section 4.2). A difference is always other - one.
+A sample that is hard is hard in both runs; pairing takes that out (Miller, "Adding Error Bars to Evals", 2024). A
+difference is always other - one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_BOOTSTRAP_CLUSTERS = 2_000
 """With more clusters the interval is the closed form, which the bootstrap then only repeats with noise."""
 
 RESAMPLES = 2_000
-"""Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), section 14.3, ask for at least 1,000."""
+"""Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), ask for at least 1,000."""
 
 SEED = 20_240_501
 """Any fixed number: the same data give the same interval."""
@@ -108,8 +108,10 @@ def paired_difference(paired: Paired, confidence: float = 0.95, seed: int = SEED
 def lower_bound(paired: Paired, confidence: float = 0.95) -> float | None:
     """What the mean difference is above, with this confidence; None where `paired_difference` is None.
 
-    One-sided: the whole error is on one side. Always Student's t with the cluster-robust standard error. Of the
-    candidates it keeps nearest to the error that it promises: see docs/statistics.md for the measurement.
+    One-sided: the whole error is on one side. Always Student's t with the cluster-robust standard error. Between two
+    equal runs of 20 to 300 samples a bound at 95 % is above 0 in 2.9 - 5.6 % of cases; of the bootstraps the plain
+    percentiles are there in up to 7.6 %, BCa up to 12 %, studentized up to 11 %. At 10 samples of which nearly all
+    pass it is 0.8 %: few differences can only take few values. docs/statistics.md has the table.
     """
     bounds = _one_sided(paired, confidence)
     return None if bounds is None else bounds[0]

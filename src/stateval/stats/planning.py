@@ -49,7 +49,7 @@ def samples_for_half_width(half_width: float, rate: float = 0.5, confidence: flo
 def samples_to_detect(difference: float, spread: float, *, confidence: float = 0.95, power: float = 0.8) -> int | None:
     """How many pairs show a true mean difference as other than 0 with this probability (`power`), two-sided.
 
-    ((z(confidence) + z(power)) * spread / difference)^2, from Miller, "Adding Error Bars to Evals" (2024), section 5.
+    ((z(confidence) + z(power)) * spread / difference)^2, from Miller, "Adding Error Bars to Evals" (2024).
     `spread` is the standard deviation of the differences: see `spread_of_discordant`. None of a difference of 0.
     """
     if difference == 0:

@@ -1,7 +1,7 @@
 """One number per sample: what every interval and comparison starts from.
 
 Repeats of one sample are not independent, so they are averaged within the sample first: three runs of four tasks are
-four numbers, not twelve (Miller, "Adding Error Bars to Evals", 2024, section 3.1).
+four numbers, not twelve (Miller, "Adding Error Bars to Evals", 2024).
 """
 
 from __future__ import annotations
