@@ -19,7 +19,7 @@ from stateval.api.results import EvalResults
 from stateval.datasets import SplitSpec, open_dataset, select
 from stateval.errors import GateFailed, GateInconclusive, UsageError
 from stateval.extractors import make_extractor
-from stateval.gates import NamedGate, SimpleGate, check_gates, parse_gates
+from stateval.gates import NamedGate, SimpleGate, check_gates, parse_gates, with_paths_below
 from stateval.graders import make_tool_grader
 from stateval.loading.fingerprint import fingerprint_of
 from stateval.records.protocols import Extractor, Grader, RewardComposer, Snapshots, Target
@@ -39,15 +39,22 @@ class EvalGate:
     """The least mean score that passes.
 
     `metric_key` names a grader; without it the gate stands on the reward, which with one grader is that grader's
-    score. Observations with an error count as the suite's `on_error` says.
+    score. Observations with an error count as the suite's `on_error` says. With `confidence` (such as 0.95) the gate
+    passes only where the whole interval of the mean lies at or above `min_score`, fails where it lies below, and is
+    inconclusive else; with `min_n` it is inconclusive on fewer samples.
     """
 
     min_score: float
     metric_key: str | None = None
+    confidence: float | None = None
+    min_n: int | None = None
 
     def named(self) -> NamedGate:
         """The same as a gate of a suite file."""
-        return NamedGate(gate=SimpleGate(metric_key=self.metric_key or "reward", op="gte", value=self.min_score))
+        said = {"confidence": self.confidence, "min_n": self.min_n}
+        return NamedGate(
+            gate=SimpleGate(metric_key=self.metric_key or "reward", op="gte", value=self.min_score, **said)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +146,7 @@ class EvalSuite:
             arguments.called_without_arguments("setup", setup)
         bindings = tuple(_bindings(grader, graders, extractor))
         composer = _reward(reward, bindings)
-        gates = _gates(gate)
+        gates = with_paths_below(_gates(gate), Path.cwd())
         _refuse(check_gates(gates, [binding.key for binding in bindings], has_reward=composer is not None))
         rows = select(
             open_dataset(dataset, base_directory=Path.cwd()),
