@@ -83,6 +83,15 @@ def test_scores_have_no_gained_and_lost() -> None:
     assert found.gained is found.lost is None
 
 
+def test_dollars_are_no_passes_even_where_they_are_0_or_1() -> None:
+    free = points([0.0] * 9)
+    cost, difference = estimate_mean(free, scores=False), paired_difference(pair(free, free, scores=False))
+    assert cost is not None and difference is not None
+    assert (cost.low, cost.high, cost.method) == (0.0, 0.0, "t")
+    assert (difference.low, difference.high) == (0.0, 0.0)
+    assert pair(free, points([1.0] * 9), scores=False).gained is None
+
+
 def test_a_cluster_that_only_one_run_knows_counts() -> None:
     known, unknown = points([1.0, 0.0], [7, 7]), points([0.0, 1.0])
     assert len(set(pair(known, unknown).clusters)) == len(set(pair(unknown, known).clusters)) == 1

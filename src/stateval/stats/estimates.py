@@ -77,14 +77,16 @@ def mean_error(values: Sequence[float], clusters: Sequence[int]) -> MeanError | 
     return MeanError(centre, error, n, g)
 
 
-def estimate_mean(points: Points, confidence: float = 0.95) -> Estimate | None:
+def estimate_mean(points: Points, confidence: float = 0.95, *, scores: bool = True) -> Estimate | None:
     """The mean over samples: a rate (`estimate_rate`) where every value is 0 or 1, else Student's t.
+
+    `scores` is False for dollars, seconds and tokens, which are no rate even where all are 0.
 
     With clusters the standard error is robust and t has G - 1 degrees of freedom: Cameron and Miller, "A
     Practitioner's Guide to Cluster-Robust Inference" (2015), section VI; for evaluations, Miller, "Adding Error Bars
     to Evals" (2024). None of no sample, of one score that is not 0 or 1, or of a single cluster.
     """
-    return estimate_rate(points, confidence) if points.is_binary else _by_t(points, confidence)
+    return estimate_rate(points, confidence) if scores and points.is_binary else _by_t(points, confidence)
 
 
 def estimate_rate(points: Points, confidence: float = 0.95) -> Estimate | None:

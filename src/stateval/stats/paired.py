@@ -70,9 +70,12 @@ class DifferenceTest:
     method: str
 
 
-def pair(one: Points, other: Points) -> Paired:
-    """Joins two runs by sample. Where only one of them knows a sample's cluster, that cluster counts."""
-    paired, binary, gained, lost = Paired(), True, 0, 0
+def pair(one: Points, other: Points, *, scores: bool = True) -> Paired:
+    """Joins two runs by sample. Where only one of them knows a sample's cluster, that cluster counts.
+
+    `scores` is False for dollars, seconds and tokens, which nobody passes or fails even where all are 0 or 1.
+    """
+    paired, binary, gained, lost = Paired(), scores, 0, 0
     for i, j in _shared(one.samples, other.samples):
         before, after = one.values[i], other.values[j]
         paired.samples.append(one.samples[i])
