@@ -104,24 +104,24 @@ def _heading(summary: Summary) -> _Block:
 def _metrics(summary: Summary) -> _Block:
     found = [(model, key, metric) for model in summary.models for key, metric in model.metrics.items()]
     counted = any(metric.n_counted != metric.n_scored for _, _, metric in found)
-    headings = [
-        "Model",
-        "Metric",
-        "n",
-        "Mean",
-        "Std dev",
-        "Errors",
-        *(["Counted mean", "Counted n"] if counted else []),
-    ]
+    headings = ["Model", "Metric", "n", "Mean", "95 % interval", "Std dev", "Errors"]
+    headings += ["Counted n", "Counted mean", "95 % interval"] if counted else []
     lines = [_row(headings), _row(["---", "---", *("---:" for _ in headings[2:])])]
     return _Block([*lines, *(_row(_cells(model, key, metric, counted)) for model, key, metric in found)])
 
 
 def _cells(model: ModelSummary, key: str, metric: MetricSummary, counted: bool) -> Iterator[str]:
     yield from (_in_table(model.model), _in_table(key), str(metric.n_scored))
-    yield from (number(metric.mean_scored), number(metric.std_dev), str(metric.n_errors))
+    yield from (number(metric.mean_scored), _interval(metric.interval))
+    yield from (number(metric.std_dev), str(metric.n_errors))
     if counted:
-        yield from (number(metric.mean_counted), str(metric.n_counted))
+        # Where both means are the same there is one interval.
+        interval = metric.counted_interval or (metric.interval if metric.n_counted == metric.n_scored else None)
+        yield from (str(metric.n_counted), number(metric.mean_counted), _interval(interval))
+
+
+def _interval(interval: tuple[float, float] | None) -> str:
+    return "-" if interval is None else f"{interval[0]:.3f} to {interval[1]:.3f}"
 
 
 def _ledgers(summary: Summary) -> _Block:
