@@ -34,34 +34,7 @@ from stateval.records.usage import Timing, Usage
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.stats.ledger import ledger
 from stateval.stats.table import ObservationTable
-
-PASS, FAIL, INCONCLUSIVE = Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE
-
-
-def table_of(*rows: dict[str, Any], metrics: tuple[str, ...] = ("quality",)) -> ObservationTable:
-    """Rows hold `scores` and whatever differs from a plain observation; samples are numbered."""
-    table = ObservationTable(metrics)
-    for number, row in enumerate(rows):
-        table.add(Observation(**{"sample_id": str(number), "run": 1, "timing": Timing(total=2, target=1), **row}))
-    return table
-
-
-def scored(*scores: float | None) -> ObservationTable:
-    """One observation a score; None is one that errored."""
-    return table_of(
-        *({"scores": {}, "error": ErrorCategory.TARGET} if s is None else {"scores": {"quality": s}} for s in scores)
-    )
-
-
-def decide(gate: Any, *tables: ObservationTable, **options: Any) -> GateVerdict:
-    rules = {"on_error": "fail", "num_runs": 1, "finished": True, **options}
-    (verdict,) = evaluate_gates(parse_gates(gate), {f"m{i}": table for i, table in enumerate(tables)}, **rules)
-    return verdict
-
-
-def simple(aggregation: str = "avg_score", op: str = "gte", value: float = 0.5, **fields: Any) -> dict[str, Any]:
-    return {"aggregation": aggregation, "op": op, "value": value, **fields}
-
+from tests.support.gates import FAIL, INCONCLUSIVE, PASS, decide, runs_of, scored, simple, table_of
 
 # what a gate may say
 
@@ -455,17 +428,6 @@ def test_the_gate_must_hold_for_each_model() -> None:
     ]
     assert decide(simple(), scored(1), scored(None)).outcome is INCONCLUSIVE
     assert decide(simple(), scored(1), scored(0.5)).outcome is PASS
-
-
-def runs_of(*scores_of_samples: list[float | None]) -> ObservationTable:
-    """For each sample its score in each run, from run 1."""
-    return table_of(
-        *(
-            {"sample_id": str(sample), "run": run, "scores": {} if score is None else {"quality": score}}
-            for sample, scores in enumerate(scores_of_samples)
-            for run, score in enumerate(scores, 1)
-        )
-    )
 
 
 @pytest.mark.parametrize(
