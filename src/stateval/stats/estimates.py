@@ -58,9 +58,10 @@ class MeanError:
         return self.n_clusters < self.n
 
 
-def mean_error(values: Sequence[float], clusters: Sequence[int]) -> MeanError | None:
+def mean_error(values: Sequence[float], clusters: Sequence[int] | None) -> MeanError | None:
     """The mean of the values and its standard error, robust to any dependence within a cluster; None of no values.
 
+    Without `clusters` each value is its own, and no more memory is taken.
     The variance is G / (G - 1) times the sum over the G clusters of the square of their summed deviations, over n
     squared: Liang and Zeger (1986), with the correction for few clusters of Cameron, Gelbach and Miller (2008). Where
     each value is its own cluster it is s squared over n, exactly.
@@ -69,12 +70,14 @@ def mean_error(values: Sequence[float], clusters: Sequence[int]) -> MeanError | 
     if not n:
         return None
     centre = math.fsum(values) / n
-    sums: dict[int, float] = {}
-    for value, cluster in zip(values, clusters, strict=True):
-        sums[cluster] = sums.get(cluster, 0.0) + (value - centre)
-    g = len(sums)
-    error = math.sqrt(g / (g - 1) * math.fsum(total * total for total in sums.values())) / n if g > 1 else None
-    return MeanError(centre, error, n, g)
+    if clusters is None:
+        squares, g = math.fsum((value - centre) ** 2 for value in values), n
+    else:
+        totals: dict[int, float] = {}
+        for value, cluster in zip(values, clusters, strict=True):
+            totals[cluster] = totals.get(cluster, 0.0) + (value - centre)
+        squares, g = math.fsum(total * total for total in totals.values()), len(totals)
+    return MeanError(centre, math.sqrt(g / (g - 1) * squares) / n if g > 1 else None, n, g)
 
 
 def estimate_mean(points: Points, confidence: float = 0.95, *, scores: bool = True) -> Estimate | None:
@@ -100,7 +103,7 @@ def estimate_rate(points: Points, confidence: float = 0.95) -> Estimate | None:
     """
     if not all(0 <= value <= 1 for value in points.values):
         raise ValueError("a rate is made of values from 0 to 1")
-    found = mean_error(points.values, points.clusters)
+    found = _error_of(points)
     if found is None or (found.clustered and found.n_clusters == 1):
         return None
     if points.is_binary and not found.clustered:
@@ -134,12 +137,16 @@ def estimate_percentile(
 
 
 def _by_t(points: Points, confidence: float) -> Estimate | None:
-    found = mean_error(points.values, points.clusters)
+    found = _error_of(points)
     if found is None or found.standard_error is None:
         return None
     half_width = student_t_quantile(upper_tail(confidence), found.n_clusters - 1) * found.standard_error
     interval = found.mean - half_width, found.mean + half_width
     return _estimate(found, interval, confidence, "cluster t" if found.clustered else "t", None)
+
+
+def _error_of(points: Points) -> MeanError | None:
+    return mean_error(points.values, None if points.is_unclustered else points.clusters)
 
 
 def _most_independent(trials: Sequence[int]) -> float:

@@ -10,6 +10,8 @@ import math
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from operator import eq, lt
 
 from stateval.stats.table import Selection
 
@@ -39,7 +41,12 @@ class Points:
     @property
     def n_clusters(self) -> int:
         """The number of clusters; equal to `n` where no two samples share one."""
-        return len(set(self.clusters))
+        return self.n if self.is_unclustered else len(set(self.clusters))
+
+    @property
+    def is_unclustered(self) -> bool:
+        """Whether each value is a sample of its own, and none has a cluster: found out without keeping any."""
+        return unclustered(self.samples, self.clusters)
 
     @property
     def is_binary(self) -> bool:
@@ -57,6 +64,12 @@ class Points:
 def own_cluster(sample: int) -> int:
     """The cluster of a sample that has none; never the digest of a cluster that is named like the sample."""
     return sample ^ _OWN_CLUSTER
+
+
+def unclustered(samples: array[int], clusters: array[int]) -> bool:
+    """Whether these ascending samples are all different and none has a cluster."""
+    distinct = all(map(lt, samples, islice(samples, 1, None)))
+    return distinct and all(map(eq, clusters, map(own_cluster, samples)))
 
 
 def sample_points(
