@@ -67,9 +67,9 @@ def own_cluster(sample: int) -> int:
 
 
 def unclustered(samples: array[int], clusters: array[int]) -> bool:
-    """Whether these ascending samples are all different and none has a cluster."""
-    distinct = all(map(lt, samples, islice(samples, 1, None)))
-    return distinct and all(map(eq, clusters, map(own_cluster, samples)))
+    """Whether these ascending samples are all different and none has a cluster, or their clusters ascend too."""
+    own = _ascends(samples) and all(map(eq, clusters, map(own_cluster, samples)))
+    return own or _ascends(clusters)
 
 
 def sample_points(
@@ -124,6 +124,11 @@ def grouped(
             values.append(errored)
     if values:
         yield current, cluster, values
+
+
+def _ascends(numbers: array[int]) -> bool:
+    """Whether each number is above the one before it, so that no two are equal."""
+    return all(map(lt, numbers, islice(numbers, 1, None)))
 
 
 def _rows_by_sample(samples: array[int], rows: Sequence[int]) -> Iterator[int]:
