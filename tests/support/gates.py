@@ -47,3 +47,11 @@ def runs_of(*scores_of_samples: list[float | None]) -> ObservationTable:
             for run, score in enumerate(scores, 1)
         )
     )
+
+
+def certain(aggregation: str = "avg_score", op: str = "gte", value: float = 0.5, **fields: Any) -> dict[str, Any]:
+    return simple(aggregation, op, value, **{"confidence": 0.95, **fields})
+
+
+def passes(count: int, of: int, errors: int = 0) -> ObservationTable:
+    return scored(*[1.0] * count, *[0.0] * (of - count - errors), *[None] * errors)
