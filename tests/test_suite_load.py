@@ -144,7 +144,7 @@ def test_all_problems_are_said_at_once_in_the_order_of_the_file(tmp_path):
 
 
 LATER = [
-    *[{word: {}} for word in ("sandbox", "judge", "limits", "controls")],
+    *[{word: {}} for word in ("sandbox", "judge", "controls")],
     *[{"backend": "local"}, {"token_data": True}],
     *[{"target": {"kind": kind}} for kind in ("letta_agent", "letta_code", "agent")],
     *[{"target": MINIMAL["target"] | {word: "x"}} for word in ("model_configs", "agent_script", "project_id")],

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
+from stateval.cli import run_options as options
 from stateval.cli.optional import with_values
+from stateval.cli.run_options import Display
 from stateval.cli.screen import screen
 from stateval.errors import ExitStatus, StatevalError, UsageError
 
@@ -21,15 +22,6 @@ if TYPE_CHECKING:
     from stateval.running.runner import RunOutcome
     from stateval.running.session import Destination, Session
     from stateval.suite.overrides import Override
-
-
-class Display(StrEnum):
-    """How a run shows its progress."""
-
-    RICH = "rich"
-    SIMPLE = "simple"
-    JSON = "json"
-    NONE = "none"
 
 
 class RunCommand(TyperCommand):
@@ -41,42 +33,24 @@ class RunCommand(TyperCommand):
 
 
 def run(
-    suite: Annotated[Path, typer.Argument(help="The suite file, or a directory with a suite.yaml.")],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where results go. [default: below .stateval/runs]")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the verdict.")] = False,
-    display: Annotated[
-        Display | None, typer.Option(help="How progress is shown. [default: rich on a terminal, else simple]")
-    ] = None,
-    max_concurrent: Annotated[int | None, typer.Option(help="Samples in flight.")] = None,
-    max_samples: Annotated[int | None, typer.Option(help="Only the first N samples.")] = None,
-    tag: Annotated[list[str] | None, typer.Option(help="Only samples with one of these tags; may be repeated.")] = None,
-    num_runs: Annotated[int | None, typer.Option(help="Repeats of the whole suite.")] = None,
-    model_handle: Annotated[list[str] | None, typer.Option(help="A model to run; may be repeated.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="The endpoint of the target's model.")] = None,
-    api_key: Annotated[str | None, typer.Option(help="The key for it; better an environment variable.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="Any field of the suite, as `field=value`; may be repeated.")
-    ] = None,
-    resume: Annotated[
-        str | None,
-        typer.Option(
-            "--resume", metavar="[DIR]", help="Go on with the run in DIR, or with the suite's latest unfinished one."
-        ),
-    ] = None,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Run the samples that errored again, also those of a finished run.")
-    ] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew; an unfinished run in the directory goes to its history.")
-    ] = False,
-    cached: Annotated[
-        Path | None,
-        typer.Option("--cached", "-c", help="Grade the conversations of these results anew; the agent is not run."),
-    ] = None,
-    no_save: Annotated[bool, typer.Option("--no-save", help="Keep no results.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and log messages.")] = False,
+    suite: options.Suite,
+    output: options.Output = None,
+    quiet: options.Quiet = False,
+    display: options.Displayed = None,
+    max_concurrent: options.MaxConcurrent = None,
+    max_samples: options.MaxSamples = None,
+    tag: options.Tag = None,
+    num_runs: options.NumRuns = None,
+    model_handle: options.ModelHandle = None,
+    base_url: options.BaseUrl = None,
+    api_key: options.ApiKey = None,
+    set_: options.Set = None,
+    resume: options.Resume = None,
+    retry_errors: options.RetryErrors = False,
+    fresh: options.Fresh = False,
+    cached: options.Cached = None,
+    no_save: options.NoSave = False,
+    debug: options.Debug = False,
 ) -> None:
     """Run a suite: talk to the agent, grade what it did, and judge the gate.
 
@@ -118,7 +92,7 @@ def run(
         session = _run_with_display(plan, samples, destination, shown)
         if shown is not Display.JSON:
             _report(session, quiet=quiet)
-        _complain_of(session.outcome)
+        _complain_of(session.outcome, saved=session.saved)
     raise typer.Exit(session.outcome.exit_status)
 
 
@@ -282,8 +256,8 @@ def _report(session: Session, *, quiet: bool) -> None:
     console.print(summary_report(summary, directory=place, encoding=console.encoding))
 
 
-def _complain_of(outcome: RunOutcome) -> None:
-    """Says why a run stopped before its end, or why else it does not count as finished."""
+def _complain_of(outcome: RunOutcome, *, saved: bool) -> None:
+    """Says why a run stopped before its end, or why else it does not count as finished; and how it can go on."""
     if outcome.error is not None:
         screen.complain_of(outcome.error)
     elif outcome.stopped_because is not None:
@@ -291,3 +265,7 @@ def _complain_of(outcome: RunOutcome) -> None:
     elif outcome.exit_status is ExitStatus.UNFINISHED:
         finished = outcome.summary.finished
         screen.complain(f"error: {'every sample errored' if finished else 'not every planned sample was reached'}")
+    if saved and not outcome.summary.finished:
+        screen.complain("the same command goes on where this run stopped; `--fresh` begins anew")
+    elif saved and any(model.errors for model in outcome.summary.models):
+        screen.complain("`--retry-errors` runs the samples with errors again")
