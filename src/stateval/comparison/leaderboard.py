@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
+from stateval.comparison.comparability import RowComparison, RowHashes, compare_inputs, content_hashes
 from stateval.errors import UsageError
 from stateval.results.reading import Results
-from stateval.results.run_record import RunInputs
 from stateval.stats.comparison import TOLERANCE
 from stateval.stats.describe import mean, percentile
 from stateval.stats.estimates import Estimate, estimate_mean
@@ -108,33 +108,46 @@ class Doubts:
 
 
 def doubts(runs: Sequence[Results], metric: str | None = None) -> Doubts:
-    """Compares the data of each run, and what the metric stands on, with those of the first one."""
+    """Compares the rows of each run, and what the metric stands on, with those of the first one.
+
+    Reads the index of runs of which nothing else says that their data are the same.
+    """
     metric = _metric(runs, metric)
-    first = runs[0]
+    first, *others = runs
     differing, unchecked = [], []
-    for other in runs[1:]:
-        for what, one, two in _stands_on(first.inputs, other.inputs, _graders_of(first, metric), metric):
-            if one is None or two is None:
-                unchecked.append(f"{what} of {other.path} against those of {first.path}")
-            elif one != two:
-                differing.append(f"{what} of {other.path} differ from those of {first.path}")
+    for other in others:
+        found = compare_inputs(first.inputs, other.inputs, [metric])
+        if first.inputs.dataset is None or first.inputs.dataset != other.inputs.dataset:
+            rows = _rows(first, other)
+            counts = {
+                "n_rows": rows.shared,
+                "n_differing_rows": len(rows.differing),
+                "n_unchecked_rows": rows.unchecked,
+            }
+            found = found.model_copy(update=counts)
+            if not rows.shared:
+                differing.append(f"{other.path} has no sample of {first.path}")
+        differing += [f"{other.path}: {said}, compared with {first.path}" for said in found.differences()]
+        unchecked += [f"{other.path}: {said}" for said in found.doubts()]
     return Doubts(tuple(differing), tuple(unchecked))
 
 
-def _stands_on(
-    one: RunInputs, other: RunInputs, graders: Sequence[str], metric: str
-) -> Iterator[tuple[str, str | None, str | None]]:
-    yield "the data", one.dataset, other.dataset
-    for key in graders:
-        yield f"the settings of the grader `{key}`", one.graders.get(key), other.graders.get(key)
-    if metric == REWARD and metric not in graders:
-        yield "the settings of the reward", one.reward, other.reward
+def _rows(one: Results, other: Results) -> RowComparison:
+    """The rows by their hashes in the results; where these are not known, by what the samples say."""
+    found = RowComparison(_row_hashes(one), _row_hashes(other))
+    if not found.unchecked:
+        return found
+    contents = content_hashes(one), content_hashes(other)
+    return found if contents[0] is None or contents[1] is None else RowComparison(contents[0], contents[1])
 
 
-def _graders_of(results: Results, metric: str) -> Sequence[str]:
-    if metric in results.metric_keys:
-        return [metric]
-    return results.metric_keys if metric == REWARD else []
+def _row_hashes(results: Results) -> RowHashes:
+    hashes = RowHashes()
+    for label in results.labels:
+        for _, entry in results.entries(label):
+            hashes.add(entry.observation.sample_id, entry.keys.row if entry.keys else None)
+    hashes.close()
+    return hashes
 
 
 def _metric(runs: Sequence[Results], asked: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -251,11 +252,11 @@ def _streams(message: ToolReturnMessage, writing: Writing) -> Iterator[Passage]:
 
 
 def _seconds(timing: Timing) -> str:
-    parts = [f"{timing.total:.2f} in all", f"target {timing.target:.2f}"]
-    if timing.extraction is not None:
-        parts.append(f"extraction {timing.extraction:.2f}")
-    parts += [f"{metric} {seconds:.2f}" for metric, seconds in (timing.per_grader or {}).items()]
-    return ", ".join(parts)
+    """All that was taken; other tools do not take all, which is NaN."""
+    taken = {"in all": timing.total, "target": timing.target, "extraction": timing.extraction}
+    named = {**taken, **(timing.per_grader or {})}
+    known = [f"{name} {seconds:.2f}" for name, seconds in named.items() if seconds is not None and isfinite(seconds)]
+    return ", ".join(known) or "not known"
 
 
 def _tokens(usage: Usage) -> str:

@@ -8,10 +8,14 @@ from typing import TypeVar
 from rich.text import Text
 
 from stateval.records.record import Record
+from stateval.records.result import SampleResult
+from stateval.records.usage import Timing
 from stateval.redaction import Redaction
 from stateval.reports.printable import printable
 
 _R = TypeVar("_R", bound=Record)
+
+_NO_TIME = Timing(total=0, target=0)
 
 DEFAULT_LIMIT = 5
 """How many samples are shown where many could be."""
@@ -38,6 +42,11 @@ class Presentation:
         text = record.to_json()
         scrubbed = self.redaction.scrub_json(text)
         return record if scrubbed == text else type(record).from_json(scrubbed)
+
+    def clean_result(self, result: SampleResult) -> SampleResult:
+        """The same of a result, whose seconds need not be known and have no JSON then."""
+        without = result.model_copy(update={"timing": _NO_TIME})
+        return self.clean(without).model_copy(update={"timing": result.timing})
 
     def line(self, text: str, style: str = "") -> Text:
         """One line without secrets and without anything that a terminal obeys."""

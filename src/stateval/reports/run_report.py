@@ -38,7 +38,7 @@ def run_report(results: Results, metric: str | None, shown: Presentation) -> Ite
     for label in results.labels:
         found = noteworthy(results, label, shown.limit or DEFAULT_LIMIT)
         if found.errored or found.lowest:
-            errored, lowest = [*map(shown.clean, found.errored)], [*map(shown.clean, found.lowest)]
+            errored, lowest = [*map(shown.clean_result, found.errored)], [*map(shown.clean_result, found.lowest)]
             found = replace(found, errored=errored, lowest=lowest)
             yield from ("", samples_report(found, label=label, encoding=shown.encoding))
     yield ""
@@ -90,7 +90,9 @@ def place_lines(results: Results) -> Iterator[str]:
 
 
 def _board(results: Results, metric: str | None) -> Leaderboard | None:
-    return leaderboard([results], metric) if metric is not None or len(results.labels) > 1 else None
+    has_metric = results.has_reward or bool(results.metric_keys)
+    is_wanted = metric is not None or (len(results.labels) > 1 and has_metric)
+    return leaderboard([results], metric) if is_wanted else None
 
 
 def _run_json(results: Results) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def conversations(results: Results, sample: str, choice: Choice, shown: Presenta
         yield ""
     limit = shown.limit or DEFAULT_LIMIT
     for number, one in enumerate(found[:limit]):
-        result = shown.clean(results.read(one.path, one.entry))
+        result = shown.clean_result(results.read(one.path, one.entry))
         if number:
             yield ""
         yield conversation_report(
@@ -123,7 +123,7 @@ def listed(results: Results, choice: Choice, kind: Kind, shown: Presentation) ->
 
     for number, one in enumerate(choice.find(results, counted)):
         if shown.limit is None or number < shown.limit:
-            result = shown.clean(results.read(one.path, one.entry))
+            result = shown.clean_result(results.read(one.path, one.entry))
             yield Indented(shown.line(kind.line(result, one.label)))
     cut = f"; the first {shown.limit:,} are shown" if shown.limit is not None and matched > shown.limit else ""
     yield shown.line(f"{matched:,} of {seen:,} {kind.name}{cut}", "bold")
@@ -163,20 +163,26 @@ def errors() -> Kind:
 
 
 def nearest_ids(results: Results, sample: str, most: int = 3) -> list[str]:
-    """The ids that look most like this one, the most alike first; fewer where nothing looks like it."""
+    """The ids that look most like this one, the most alike first; of the first model with any that does."""
     from rapidfuzz.fuzz import ratio
 
-    ids = (entry.observation.sample_id for label in results.labels for _, entry in results.entries(label))
-    scored = ((ratio(sample.casefold(), one.casefold(), score_cutoff=_ALIKE), one) for one in ids)
-    best = nlargest(most * len(results.labels) * results.num_runs, (pair for pair in scored if pair[0]))
-    return list(dict.fromkeys(one for _, one in best))[:most]
+    for label in results.labels:
+        ids = (observation.sample_id for observation in results.observations(label))
+        scored = ((ratio(sample.casefold(), one.casefold(), score_cutoff=_ALIKE), one) for one in ids)
+        best = nlargest(most * results.num_runs, (pair for pair in scored if pair[0]))
+        if best:
+            return list(dict.fromkeys(one for _, one in best))[:most]
+    return []
 
 
 def _of_sample(results: Results, sample: str, choice: Choice) -> list[Found]:
     found = list(choice.find(results, lambda seen: seen.sample_id == sample))
     if found:
         return found
-    elsewhere = next(Choice.of(results).find(results, lambda seen: seen.sample_id == sample), None)
+    everywhere = Choice.of(results)
+    elsewhere = (
+        next(everywhere.find(results, lambda seen: seen.sample_id == sample), None) if choice != everywhere else None
+    )
     if elsewhere is not None:
         raise UsageError(
             f"sample `{sample}` has no such result; it has one of `{elsewhere.label}`, run {_run(elsewhere)}"
