@@ -20,10 +20,12 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     """
     target = path.resolve()
     partial = target if target.exists() and not target.is_file() else target.with_name(f"{target.name}.partial")
+    stream = _begun(partial, path)
     try:
-        with _begun(partial, path) as stream:
+        with stream:
             yield stream
-        partial.replace(target)
+        if partial is not target:
+            partial.replace(target)
     except BaseException as error:
         if partial is not target:
             partial.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import Any
@@ -69,8 +70,8 @@ def row(model: str, result: SampleResult, asked: str | None, metrics: Sequence[s
         "prompt_tokens": usage.prompt_tokens if usage else None,
         "completion_tokens": usage.completion_tokens if usage else None,
         "cost": usage.cost if usage else None,
-        "seconds": result.timing.total,
-        "target_seconds": result.timing.target,
+        "seconds": _known(result.timing.total),
+        "target_seconds": _known(result.timing.target),
         "tags": list(result.tags or ()),
         "cluster": result.cluster,
     }
@@ -92,3 +93,8 @@ def rows(results: Results, metrics: Sequence[str], *, clean: Callable[[str], str
 def input_text(sample: Sample) -> str:
     """What the agent is told: the text of a single message, JSON for everything else."""
     return json_text(sample.to_dict()["input"])
+
+
+def _known(seconds: float) -> float | None:
+    """Not every tool takes the time of what it does."""
+    return None if math.isnan(seconds) else seconds
