@@ -31,6 +31,8 @@ def make(sample):
         with open(os.path.join(HERE, "conversations.log"), "a", encoding="utf-8") as log:
             log.write(sample.id + "\\n")
         time.sleep(float(os.environ.get("SECONDS_TO_ANSWER", "0")))
+        while os.path.exists(os.path.join(HERE, "hold")) and sample.id != "s0":
+            time.sleep(0.01)
         if os.path.exists(os.path.join(HERE, "broken")) and sample.id.endswith("3"):
             raise RuntimeError("the server is down")
         return f"{sample.id} likes {'apples' if len(sample.id) % 2 else 'pears'}"
@@ -398,10 +400,8 @@ def test_wishes_that_cannot_be_met(evaltester: EvalTester, arguments: list[str],
 
 def test_fault_83_a_second_process_is_refused_and_the_first_goes_on(evaltester: EvalTester) -> None:
     write(evaltester)
-    first = evaltester.start(
-        *("run", "suite.yaml", "--output", evaltester.results_path, "--display", "json"),
-        env={"SECONDS_TO_ANSWER": "0.3"},
-    )
+    evaltester.write("hold", "")
+    first = evaltester.start("run", "suite.yaml", "--output", evaltester.results_path, "--display", "json")
     assert first.stdout is not None
     while json.loads(first.stdout.readline())["event"] != "sample_finished":
         pass
@@ -409,6 +409,7 @@ def test_fault_83_a_second_process_is_refused_and_the_first_goes_on(evaltester: 
         second = evaltester.run("suite.yaml", *arguments)
         assert second.status == 2, second.output
         assert "another process" in second.stderr
+    (evaltester.path / "hold").unlink()
     first.communicate()
     assert first.returncode == 0
     assert len(evaltester.results()) == 40
