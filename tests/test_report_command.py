@@ -128,8 +128,8 @@ LEADERBOARD = """\
 Leaderboard by reward
 Rank  Model      reward   95 % interval  n    Passed  Errored  Cost, USD  p50, s  Group
 ───────────────────────────────────────────────────────────────────────────────────────
-   1  careful     0.889  0.565 to 0.980  9  16 of 18        2     0.0160  SECS      a
-   2  forgetful   0.444  0.316 to 0.573  9   0 of 18        2     0.0160  SECS      b
+   1  careful     0.889  [0.565, 0.980]  9  16 of 18        2     0.0160  SECS      a
+   2  forgetful   0.444  [0.316, 0.573]  9   0 of 18        2     0.0160  SECS      b
 Means over n samples, repeats averaged within the sample first; errored ones count as 0.
 Models that share a letter do not differ significantly: pairs of models on the samples that both have (at least 9), \
 two-sided, at 5 % after Holm's correction.
@@ -149,6 +149,65 @@ def test_the_report_of_a_run_says_what_it_is_and_where(ran: EvalTester) -> None:
     assert section(text, "Leaderboard") == LEADERBOARD
     assert "Errors (2 of 2)\n  sample broken [careful]: target: turn 1: `send` raised RuntimeError: no server" in text
     assert text.endswith("\nOne sample turn by turn: stateval report results --sample ID\nResults: results\n")
+
+
+UNFINISHED = """\
+s
+Started TIME, not finished; last result TIME
+2 models x 3 samples: 5 of 6 done
+To go on: stateval run SUITE --resume results
+The run did not finish: not every planned sample was reached.
+Model    Metric         n   Mean   95 % interval  Std dev  Errors
+─────────────────────────────────────────────────────────────────
+careful  quality        3  0.667  [0.208, 0.939]    0.577       0
+careful  reward         3  0.667  [0.208, 0.939]    0.577       0
+fast     quality        1  0.000  [0.000, 0.793]        -       1
+           errors as 0  2  0.000  [0.000, 0.658]        -       -
+fast     reward         1  0.000  [0.000, 0.793]        -       1
+           errors as 0  2  0.000  [0.000, 0.658]        -       -
+
+Ledger
+  careful, reward: 3 planned = 2 passed + 1 failed + 0 unscored + 0 errored + 0 timed out + 0 skipped + 0 not reached
+  fast, reward: 3 planned = 0 passed + 1 failed + 0 unscored + 1 errored (target 1) + 0 timed out + 0 skipped + \
+1 not reached
+careful: seconds a sample: mean 2.00, p50 2.00, p95 2.00; tokens: 3 in, 3 out; cost: 1.5000 USD
+fast: seconds a sample: mean 2.00, p50 2.00, p95 2.00; tokens: 2 in, 2 out; cost: 1.0000 USD
+fast: errors: 1 (by category: target 1; by type: X 1)
+
+Leaderboard by reward
+Rank  Model    reward   95 % interval  n  Passed  Errored  Cost, USD  p50, s  Group
+───────────────────────────────────────────────────────────────────────────────────
+   1  careful   0.667  [0.208, 0.939]  3  2 of 3        0     1.5000  SECS      a
+   2  fast      0.000  [0.000, 0.658]  2  0 of 2        1     1.0000  SECS      a
+Means over n samples, repeats averaged within the sample first; errored ones count as 0.
+Not all models have the same number of samples, so their means are over different ones.
+Models that share a letter do not differ significantly: pairs of models on the samples that both have (at least 2), \
+two-sided, at 5 % after Holm's correction.
+
+Samples, lowest scores first (2 of 3)
+  sample b [careful]: 0
+    quality 0
+  sample a [careful]: 1
+    quality 1
+
+Errors (1 of 1)
+  sample b [fast]: target: no
+Samples, lowest scores first (1 of 1)
+  sample a [fast]: 0
+    quality 0
+
+One sample turn by turn: stateval report results --sample ID
+Results: results
+"""
+
+
+def test_the_report_of_an_unfinished_run(evaltester: EvalTester) -> None:
+    scores: dict[str, dict[str, list[float | None]]] = {
+        "careful": {"a": [1.0], "b": [0.0], "c": [1.0]},
+        "fast": {"a": [0.0], "b": [None]},
+    }
+    begun(evaltester.results_path, scores).close()
+    assert steady(report(evaltester, "results", "--limit", "2")) == UNFINISHED
 
 
 def test_the_latest_run_is_shown_where_none_is_named(evaltester: EvalTester) -> None:
@@ -286,6 +345,12 @@ Usage
 def test_one_sample_turn_by_turn_with_what_changed_in_memory(ran: EvalTester) -> None:
     text = report(ran, "results", "--sample", "figs", "--model", "careful", "--run", "1")
     assert steady(text) == CAREFUL
+
+
+def test_the_documentation_shows_what_is_printed() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "report.md").read_text(encoding="utf-8")
+    shown = [steady(block) for block in re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)]
+    assert shown == [LEADERBOARD, CAREFUL]
 
 
 def test_a_sample_whose_target_failed(ran: EvalTester) -> None:
@@ -582,10 +647,10 @@ GROUPS = """\
 Leaderboard by reward
 Rank  Model  reward   95 % interval   n    Passed  Errored  Cost, USD  p50, s  Group
 ────────────────────────────────────────────────────────────────────────────────────
-   1  best    0.900  0.769 to 0.960  40  36 of 40        0    20.0000    1.50      a
-   2  good    0.750  0.598 to 0.858  40  30 of 40        0    20.0000    1.50     ab
-   3  fair    0.600  0.446 to 0.737  40  24 of 40        0    20.0000    1.50      b
-   4  weak    0.100  0.040 to 0.231  40   4 of 40        0    20.0000    1.50      c
+   1  best    0.900  [0.769, 0.960]  40  36 of 40        0    20.0000    1.50      a
+   2  good    0.750  [0.598, 0.858]  40  30 of 40        0    20.0000    1.50     ab
+   3  fair    0.600  [0.446, 0.737]  40  24 of 40        0    20.0000    1.50      b
+   4  weak    0.100  [0.040, 0.231]  40   4 of 40        0    20.0000    1.50      c
 Means over n samples, repeats averaged within the sample first; errored ones count as 0.
 Models that share a letter do not differ significantly: pairs of models on the samples that both have (at least 40), \
 two-sided, at 5 % after Holm's correction.

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from stateval.comparison.leaderboard import Doubts, Entrant, Leaderboard
 from stateval.reports.printable import number, printable
+from stateval.reports.terminal import Indented
 
 _NONE = Doubts()
 
@@ -29,7 +30,9 @@ def leaderboard_report(board: Leaderboard, doubt: Doubts = _NONE, *, encoding: s
         Text(f"NOT COMPARABLE: {printable(one, encoding=encoding)}", style="bold red") for one in doubt.differing
     ]
     warnings += [Text(f"Not checked: {printable(one, encoding=encoding)}", style="yellow") for one in doubt.unchecked]
-    return Group(heading, *warnings, _table(board, metric, encoding), *(Text(line) for line in _legend(board)))
+    return Group(
+        heading, *warnings, _table(board, metric, encoding), *(Indented(Text(line), 0) for line in _legend(board))
+    )
 
 
 def leaderboard_json(board: Leaderboard, doubt: Doubts = _NONE) -> dict[str, Any]:
@@ -93,7 +96,7 @@ def _table(board: Leaderboard, metric: str, encoding: str) -> Table:
 
 def _numbers(entrant: Entrant, counts: Sequence[str]) -> list[str]:
     estimate = entrant.estimate
-    interval = "-" if estimate is None else f"{number(estimate.low)} to {number(estimate.high)}"
+    interval = "-" if estimate is None else f"[{number(estimate.low)}, {number(estimate.high)}]"
     at_least = ">= " if entrant.cost_missing else ""
     cost = "-" if entrant.cost is None else f"{at_least}{number(entrant.cost, 4)}"
     return [number(entrant.value), interval, str(entrant.n), *counts, cost, number(entrant.p50_latency, 2)]
@@ -108,6 +111,8 @@ def _legend(board: Leaderboard) -> list[str]:
         "errored samples are left out" if board.errored_as is None else f"errored ones count as {board.errored_as:g}"
     )
     lines = [f"Means over n samples, repeats averaged within the sample first; {errored}."]
+    if len({entrant.n for entrant in board.entrants}) > 1:
+        lines.append("Not all models have the same number of samples, so their means are over different ones.")
     if any(entrant.group for entrant in board.entrants):
         percent = f"{board.significance * 100:g} %"
         lines.append(
