@@ -99,9 +99,14 @@ def _compared(
 
     wish = Wish(metrics=tuple(metrics), confidence=confidence, force=force, limit=limit)
     try:
-        return compare_runs([open_results(absolute(path)) for path in paths], wish)
+        return compare_runs([open_results(_as_given(path)) for path in paths], wish)
     except ResultsError as error:
         raise UsageError(str(error)) from error
+
+
+def _as_given(path: Path) -> Path:
+    """The path as reports are to show it; `~` is the home directory."""
+    return absolute(path) if path.parts and path.parts[0].startswith("~") else path
 
 
 def _write(comparison: Comparison, wanted: Format, file: Path | None) -> None:

@@ -99,7 +99,7 @@ class RowHashes:
         self.put(digest_of(sample), None if row is None else int(row[:16], 16))
 
     def put(self, sample: int, row: int | None) -> None:
-        """The same by the digest of the id and the number that the hash begins with."""
+        """The same by the digest of the id, and the number that the hash begins with."""
         self._samples.append(sample)
         self._rows.append(_UNKNOWN if row is None else row)
 
@@ -113,9 +113,26 @@ class RowHashes:
                 rows.append(self._rows[place])
         self._samples, self._rows = samples, rows
 
+    def __len__(self) -> int:
+        return len(self._samples)
+
     def __iter__(self) -> Iterator[tuple[int, int | None]]:
         for sample, row in zip(self._samples, self._rows, strict=True):
             yield sample, None if row == _UNKNOWN else row
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowHashes) and (self._samples, self._rows) == (other._samples, other._rows)
+
+    def without(self, other: RowHashes) -> list[int]:
+        """The digests of the samples that the other ones lack."""
+        if self._samples == other._samples:
+            return []
+        return [sample for sample in self._samples if sample not in other]
+
+    @property
+    def n_unknown(self) -> int:
+        """How many samples' rows are not known."""
+        return self._rows.count(_UNKNOWN)
 
     def __contains__(self, sample: int) -> bool:
         place = bisect_left(self._samples, sample)
@@ -134,6 +151,9 @@ class RowComparison:
     def __init__(self, one: RowHashes, other: RowHashes) -> None:
         self.shared = self.unchecked = 0
         self.differing: set[int] = set()
+        if one == other:
+            self.shared, self.unchecked = len(one), one.n_unknown
+            return
         for sample, row in other:
             if sample in one:
                 self.shared += 1

@@ -16,7 +16,7 @@ from stateval.comparison.comparability import (
 )
 from stateval.comparison.compared import Comparison, MetricComparison, ModelComparison
 from stateval.comparison.differences import compare_metric
-from stateval.comparison.measured import MeasuredRun, measure
+from stateval.comparison.measured import MeasuredRun
 from stateval.errors import UsageError
 from stateval.results.reading import Results
 from stateval.stats.multiple import holm
@@ -50,8 +50,8 @@ def compare_runs(runs: Sequence[Results], wish: Wish) -> Comparison:
     first: dict[str, MeasuredRun] = {}
     for one, label, other, other_label in _pairs(runs):
         if label not in first:
-            first = {label: measure(one, label)}  # one at a time: a model takes some hundred bytes a sample
-        found.append(_Pair(first[label], measure(other, other_label), wish).compared())
+            first = {label: MeasuredRun(one, label)}  # one at a time: a model takes some 120 bytes an observation
+        found.append(_Pair(first[label], MeasuredRun(other, other_label), wish).compared())
     found = _adjusted(found)
     return Comparison(marks=list(_marks(found)), confidence=wish.confidence, models=found)
 
@@ -107,9 +107,8 @@ class _Pair:
         comparability = self._comparability(metrics, rows)
         if not comparability.is_comparable and not self.wish.force:
             raise UsageError(self._refusal(comparability))
-        compared = [compare_metric(self.one, self.other, metric, self.wish.confidence) for metric in metrics]
-        found = [changed(self.one, self.other, m, self.one.results.pass_threshold) for m in self._listed_by(metrics)]
-        only = self._only_in(self.one, self.other), self._only_in(self.other, self.one)
+        compared, found = self._numbers(metrics)
+        only = self.one.rows.without(self.other.rows), self.other.rows.without(self.one.rows)
         names = self._names(found, only)
         return ModelComparison(
             one=self.one.facts(m for m in metrics if m in self.one.score_metrics),
@@ -124,6 +123,15 @@ class _Pair:
             only_in_one=sorted((names[d] for d in only[0] if d in names), key=natural),
             only_in_other=sorted((names[d] for d in only[1] if d in names), key=natural),
         )
+
+    def _numbers(self, metrics: Sequence[str]) -> tuple[list[MetricComparison], list[ChangedDigests]]:
+        compared, found = [], []
+        listed = self._listed_by(metrics)
+        for metric in metrics:
+            compared.append(compare_metric(self.one, self.other, metric, self.wish.confidence))
+            if metric in listed:
+                found.append(changed(self.one, self.other, metric, self.one.results.pass_threshold))
+        return compared, found
 
     def _metrics(self) -> list[str]:
         """The metrics that both have, or those that are asked for, in this order."""
@@ -164,9 +172,6 @@ class _Pair:
         if one is None or other is None:
             return None
         return RowComparison(_restricted(one, self.one.rows), _restricted(other, self.other.rows))
-
-    def _only_in(self, run: MeasuredRun, other: MeasuredRun) -> list[int]:
-        return [digest for digest, _ in run.rows if digest not in other.rows]
 
     def _names(self, found: Sequence[ChangedDigests], only: tuple[list[int], list[int]]) -> dict[int, str]:
         limit = self.wish.limit

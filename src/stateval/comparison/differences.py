@@ -19,21 +19,19 @@ def compare_metric(one: MeasuredRun, other: MeasuredRun, metric: str, confidence
     """
     is_resource = one.table.is_resource(metric)
     errored_as = None if is_resource or (one.leaves_errors_out and other.leaves_errors_out) else 0.0
-    before, now = (sample_points(run.selection, metric, errored=errored_as) for run in (one, other))
+    before, now = one.points(metric, errored_as), other.points(metric, errored_as)
     paired = pair(before, now)
     estimate, test = paired_difference(paired, confidence), difference_test(paired)
     summaries = one.summary(metric), other.summary(metric)
     has_errors = any(summary.n_errors for summary in summaries)
-    one_mean = _mean_of(before, paired)
-    difference = mean(paired.differences)
     return MetricComparison(
         metric=metric,
         change=_change(estimate, less_is_better=is_resource),
         n=paired.n,
         n_clusters=len(set(paired.clusters)),
-        one_mean=one_mean,
+        one_mean=_mean_of(before, paired),
         other_mean=_mean_of(now, paired),
-        difference=difference,
+        difference=mean(paired.differences),
         interval=_interval(estimate),
         interval_method=estimate.method if estimate else None,
         p_value=test.p_value if test else None,

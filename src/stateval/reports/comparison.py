@@ -172,6 +172,7 @@ class _Lines:
                 yield from self._list(f"only in {letter}", count, [self._id(key) for key in ids])
 
     def _list(self, heading: str, count: int, items: Sequence[str]) -> Iterator[RenderableType]:
+        yield Text("")
         yield self.line(f"{heading} ({count:,})", "bold")
         for item in items:
             yield Indented(self.line(item))

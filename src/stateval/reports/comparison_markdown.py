@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from stateval.comparison.compared import Comparison, MetricComparison, ModelComparison
+from stateval.comparison.compared import Change, Comparison, MetricComparison, ModelComparison
 from stateval.reports.comparison import (
     LONGEST_ID,
     MEANS_COLUMNS,
@@ -34,7 +34,8 @@ def comparison_markdown(comparison: Comparison, *, clean: Callable[[str], str] =
     lines = [f"**{code(mark, 2_000)}**\n" for mark in map(clean, comparison.marks)]
     lines += ["## Comparison\n", f"Intervals are of {100 * comparison.confidence:g} %; a difference is B - A."]
     for model in comparison.models:
-        lines += ["", *_model(model, clean)]
+        heading = _heading(model, clean) if len(comparison.models) > 1 else []
+        lines += ["", *heading, *_model(model, clean)]
     return "\n".join(lines) + "\n"
 
 
@@ -45,7 +46,9 @@ def _model(model: ModelComparison, clean: Callable[[str], str]) -> Iterator[str]
     yield f"* {shared_line(model)}"
     yield from (f"* note: {code(clean(note), 500)}" for note in model.notes)
     yield ""
-    yield from _table(_COLUMNS, (_cells(metric) for metric in model.metrics), left=2)
+    errors = any(metric.scored is not None for metric in model.metrics)
+    columns = [*_COLUMNS, *(["Scored in both", "n"] if errors else [])]
+    yield from _table(columns, (_cells(metric, with_scored=errors) for metric in model.metrics), left=2)
     yield ""
     yield from _table(MEANS_COLUMNS, ([_cell(row[0]), *row[1:]] for row in means_rows(model)), left=2)
     yield from ("", "Ledger:", "")
@@ -54,12 +57,26 @@ def _model(model: ModelComparison, clean: Callable[[str], str]) -> Iterator[str]
     yield from _lists(model, clean)
 
 
-def _cells(metric: MetricComparison) -> list[str]:
+def _heading(model: ModelComparison, clean: Callable[[str], str]) -> list[str]:
+    one, other = (f"{code(clean(run.path), 500)} ({code(clean(run.model))})" for run in (model.one, model.other))
+    return [f"### {other} beside {one}", ""]
+
+
+def _cells(metric: MetricComparison, *, with_scored: bool) -> list[str]:
     n = f"{metric.n:,}" + (f" in {metric.n_clusters:,} clusters" if metric.n_clusters < metric.n else "")
-    change = f"**{metric.change.value}**" if metric.difference else metric.change.value
+    decided = metric.change in (Change.BETTER, Change.WORSE)
+    change = f"**{metric.change.value}**" if decided else metric.change.value
     means = amount(metric, metric.one_mean), amount(metric, metric.other_mean)
-    difference = amount(metric, metric.difference, signed=True)
-    return [_cell(metric.metric), change, *means, difference, interval_text(metric, metric.interval), n, p_text(metric)]
+    difference = amount(metric, metric.difference, signed=True), interval_text(metric, metric.interval)
+    return [_cell(metric.metric), change, *means, *difference, n, p_text(metric), *_scored(metric, with_scored)]
+
+
+def _scored(metric: MetricComparison, wanted: bool) -> list[str]:
+    """The difference without errored observations, and its n, where some metric has any."""
+    if not wanted or metric.scored is None:
+        return ["-", "-"] if wanted else []
+    difference = amount(metric, metric.scored.difference, signed=True)
+    return [f"{difference} {interval_text(metric, metric.scored.interval)}", f"{metric.scored.n:,}"]
 
 
 def _lists(model: ModelComparison, clean: Callable[[str], str]) -> Iterator[str]:
