@@ -32,6 +32,6 @@ def _notes_on_gate(gate: Any, path: Path, keys: list[str]) -> Iterator[tuple[Pat
             (*path, "pass_value"),
             f"`{where}.pass_value` read as `pass_threshold`: passed is {operator} {gate['pass_value']}",
         )
-    is_simple = gate.get("kind", "simple") == "simple"
+    is_simple = gate.get("kind", "simple") == "simple" and "op" in gate
     if is_simple and gate.get("metric_key") is None and len(keys) == 1:
         yield path, f"`{where}` without `metric_key` read as `metric_key: {keys[0]}`, the only grader"
