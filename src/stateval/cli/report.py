@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 def report(
     directories: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Results. [default: the latest run below .stateval/runs]"),
+        typer.Argument(
+            metavar="DIR",
+            help="Results: directories, or a file of one.",
+            show_default="the latest below .stateval/runs",
+        ),
     ] = None,
     sample: Annotated[str | None, typer.Option("--sample", metavar="ID", help="One sample, turn by turn.")] = None,
     failed: Annotated[bool, typer.Option("--failed", help="List all samples that failed, a line each.")] = False,
@@ -31,15 +35,15 @@ def report(
     model: Annotated[str | None, typer.Option(help="Samples of this model only.")] = None,
     run: Annotated[int | None, typer.Option(min=1, help="Samples of this run only, counted from 1.")] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="How many samples are shown. [default: 5; all of a list]")
+        int | None, typer.Option(min=1, help="How many samples are shown.", show_default="5, and all of a list")
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="What ranks models and what samples pass. [default: the reward]")
+        str | None, typer.Option(help="What ranks models and what samples pass.", show_default="the reward")
     ] = None,
     full: Annotated[bool, typer.Option("--full", help="Cut no long text of a sample.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON: one document, or one line a sample.")] = False,
     width: Annotated[
-        int | None, typer.Option(min=20, help="Columns. [default: those of the terminal; unlimited elsewhere]")
+        int | None, typer.Option(min=20, help="Columns.", show_default="those of the terminal, without end elsewhere")
     ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks and log messages.")] = False,
 ) -> None:
