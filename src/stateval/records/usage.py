@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, field_serializer
 
 from stateval.records.record import Record
 
@@ -78,13 +79,19 @@ class Usage(Record):
 class Timing(Record):
     """Seconds that one sample took; `target` are those of its agent alone.
 
-    Neither waiting for a model that other samples use, nor a `wait` of the sample, is in them.
+    Neither waiting for a model that other samples use, nor a `wait` of the sample, is in them. NaN, which is left out of
+    the JSON, stands for what is not known: some tools keep no times.
     """
 
-    total: float
-    target: float
+    total: float = math.nan
+    target: float = math.nan
     extraction: float | None = None
     per_grader: dict[str, float] | None = None
+
+
+    @field_serializer("total", "target")
+    def _known(self, seconds: float) -> float | None:
+        return None if math.isnan(seconds) else seconds
 
 
 class TimingStats(Record):

@@ -250,4 +250,5 @@ def _result(event: SampleFinished) -> str:
     parts = [f"{name} {value:.3g}" for name, value in scores.items()]
     if event.error is not None:
         parts.append(f"ERROR {shortened(event.error)}")
-    return f"{', '.join(parts) or 'no score'} ({event.seconds:.1f} s)"
+    seconds = "" if event.seconds is None else f" ({event.seconds:.1f} s)"
+    return f"{', '.join(parts) or 'no score'}{seconds}"

@@ -55,7 +55,7 @@ class TurnFinished:
 
 @dataclass(frozen=True, slots=True)
 class SampleFinished:
-    """A sample is graded, or failed. `error` is its category and message; `seconds` the wall time in all."""
+    """A sample is graded, or failed. `error` is its category and message; `seconds` the wall time in all, if known."""
 
     model: str
     run: int
@@ -63,7 +63,7 @@ class SampleFinished:
     scores: Mapping[str, float]
     reward: float | None
     error: str | None
-    seconds: float
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)

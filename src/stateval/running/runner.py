@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -347,5 +348,5 @@ def _finished_event(
         scores=seen.scores,
         reward=seen.reward,
         error=scrub(f"{result.error.category}: {result.error.message}") if result.error else None,
-        seconds=seen.timing.total,
+        seconds=None if math.isnan(seen.timing.total) else seen.timing.total,
     )

@@ -217,11 +217,12 @@ def _mean_over(
 def _timing(selection: Selection, sums: RunSums) -> TimingStats | None:
     seconds = selection.table.seconds(selection.rows)
     mean_total, p50, p95 = mean(seconds), percentile(seconds, 50), percentile(seconds, 95)
-    if mean_total is None or p50 is None or p95 is None:
+    mean_target = _mean_of(sums.target)
+    if mean_total is None or mean_target is None or p50 is None or p95 is None:
         return None
     return TimingStats(
         mean_total=mean_total,
-        mean_target=sums.target / sums.observations,
+        mean_target=mean_target,
         mean_extraction=_mean_of(sums.extraction),
         p50_total=p50,
         p95_total=p95,

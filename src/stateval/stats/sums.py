@@ -27,7 +27,7 @@ class RunSums:
     costs: int = 0
     cost: float = 0.0
     cost_missing: int = 0
-    target: float = 0.0
+    target: tuple[float, int] = (0.0, 0)
     extraction: tuple[float, int] = (0.0, 0)
     graders: dict[str, tuple[float, int]] = field(default_factory=dict)
 
@@ -37,7 +37,7 @@ class RunSums:
         self.errors += observation.error is not None
         timing = observation.timing
         if not math.isnan(timing.target):  # other tools' results may lack it
-            self.target += timing.target
+            self.target = _plus(self.target, (timing.target, 1))
         if timing.extraction is not None:
             self.extraction = _plus(self.extraction, (timing.extraction, 1))
         for key, seconds in (timing.per_grader or {}).items():
@@ -72,7 +72,7 @@ class RunSums:
             costs=self.costs + other.costs,
             cost=self.cost + other.cost,
             cost_missing=self.cost_missing + other.cost_missing,
-            target=self.target + other.target,
+            target=_plus(self.target, other.target),
             extraction=_plus(self.extraction, other.extraction),
             graders={k: _plus(self.graders.get(k, nothing), other.graders.get(k, nothing)) for k in keys},
         )
