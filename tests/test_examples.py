@@ -18,6 +18,7 @@ WORSE = {
     "python-agent": ("self.notes[thing.lower()] = value", "self.notes.setdefault(thing.lower(), value)"),
     "multi-grader-gate": ("for s in self.statements]", "for s in self.statements[:1]]"),
     "custom-grader-and-extractor": ("json.dumps(self.profile, indent=2)", "str(self.profile)"),
+    "github-actions": ("self.orders[number] = state", "self.orders.setdefault(number, state)"),
     "reward-composition": ("if thing in self.facts else", "if False else"),
     "several-blocks": ("if not words & set(task.lower().split())", "if True"),
 }

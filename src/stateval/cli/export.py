@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from stateval.cli.files import new_file, standard_output
+from stateval.cli.optional import with_values
 from stateval.cli.run import absolute
 from stateval.cli.screen import screen
 from stateval.errors import ResultsError, UsageError
@@ -46,12 +47,15 @@ class Format(StrEnum):
         return Path("stateval" + {"junit": ".xml", "markdown": ".md"}.get(self, f".{self}"))
 
 
+_OPTIONS = {f"--{kind}" for kind in Format}
+
+
 class ExportCommand(TyperCommand):
-    """The command with options whose value may be left out, which typer does not know of."""
+    """The command with options whose value may be left out."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Gives each of them that has no value an empty one: what follows is an option, a directory, or nothing."""
-        return super().parse_args(ctx, list(_with_values(args)))
+        """What follows such an option is its file, unless it is a directory: that is the results."""
+        return super().parse_args(ctx, list(with_values(args, _OPTIONS, lambda value: not Path(value).is_dir())))
 
 
 def export(
@@ -97,16 +101,6 @@ def export(
             (screen.say if None not in files.values() else screen.complain)(f"wrote {file}")
     if github:
         _tell_github(run, place)
-
-
-def _with_values(args: list[str]) -> Iterator[str]:
-    optional = {f"--{kind}" for kind in Format}
-    for arg, following in zip(args, [*args[1:], None], strict=True):
-        bare = following is None or (following.startswith("-") and following != _STANDARD_OUTPUT)
-        if arg in optional and (bare or Path(following or "").is_dir()):
-            yield f"{arg}="
-        else:
-            yield arg
 
 
 def _destinations(asked: Mapping[Format, str], github: bool) -> dict[Format, Path | None]:
