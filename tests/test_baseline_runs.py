@@ -35,6 +35,8 @@ AGAINST = {"baseline": {"results": "old"}}
 def test_a_baseline_that_is_not_there_is_said_at_once_with_what_to_do(evaltester: EvalTester) -> None:
     said = refused(evaltester, gate=AGAINST)
     assert f"the baseline {evaltester.path / 'old'} does not exist; a baseline is the directory of a finished" in said
+    done = evaltester.command("validate", "suite.yaml")
+    assert (done.status, f"the baseline {evaltester.path / 'old'} does not exist" in done.stdout) == (0, True)
     evaltester.write("old/notes.txt", "nothing")
     assert "the baseline cannot be read" in refused(evaltester, gate=AGAINST)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from stateval.gates import evaluate_gates, parse_gates
 from stateval.records.result import ErrorCategory, Observation
-from stateval.records.summary import ModelSummary, Summary
+from stateval.records.summary import MetricSummary, ModelSummary, Summary
 from stateval.records.usage import Timing, Usage
 from stateval.running.summary import is_finished, summarise, summarise_model
 from stateval.stats.table import ObservationTable
@@ -225,3 +227,87 @@ def test_numbers_always_fit_together(observations: list[Observation]) -> None:
         assert metric.n_scored + metric.n_errors == metric.n_counted == len(observations)
     assert summary.n_attempted + (summary.errors.total_errors if summary.errors else 0) == len(observations)
     assert ModelSummary.from_json(summary.to_json()) == summary
+
+
+def test_both_means_have_a_standard_error_and_an_interval() -> None:
+    scores = [0.25, 0.5, 0.5, 0.75, 1.0, 0.0, 0.5, 0.75]
+    metric = summary_of(table_of(*(scored(n, s) for n, s in enumerate(scores)), errored(8), errored(9))).metrics[
+        "quality"
+    ]
+    for values, error, interval in (
+        (scores, metric.standard_error, metric.interval),
+        ([*scores, 0, 0], metric.counted_standard_error, metric.counted_interval),
+    ):
+        assert error == pytest.approx(stats.sem(values))
+        assert interval == pytest.approx(stats.t.interval(0.95, len(values) - 1, numpy.mean(values), stats.sem(values)))
+    assert (metric.interval_method, metric.n_clusters, metric.counted_n_clusters) == ("t", 8, 10)
+
+
+@pytest.mark.parametrize(
+    ("observations", "method"),
+    [
+        pytest.param([scored(1, 0.5)], None, id="fault-59-one-sample"),
+        pytest.param([scored(1, 0.5, cluster="a"), scored(2, 0.75, cluster="a")], None, id="fault-59-one-cluster"),
+        pytest.param([scored(1, 0.5), scored(2, 0.5)], "equal scores", id="fault-59-equal-scores"),
+        pytest.param([scored(1, 1.0), scored(2, 1.0)], "wilson", id="fault-59-all-pass"),
+        pytest.param([errored(1)], None, id="fault-59-no-score"),
+    ],
+)
+def test_where_nothing_is_known_of_the_spread_no_interval_has_no_width(observations: Any, method: str | None) -> None:
+    summary = summary_of(table_of(*observations))
+    metric = summary.metrics["quality"]
+    assert metric.interval_method == method
+    assert (metric.interval is None) is (method is None)
+    assert metric.interval is None or metric.interval[1] - metric.interval[0] > 0.5
+    assert b"NaN" not in summary.to_json()
+
+
+@pytest.mark.parametrize(
+    ("runs", "alone"),
+    [
+        pytest.param([1.0, 1.0, 1.0], True, id="fault-62-alike"),
+        pytest.param([1.0, 0.0, 1.0], False, id="fault-62-mixed"),
+    ],
+)
+def test_intervals_are_over_samples_and_not_over_their_repeats(runs: list[float], alone: bool) -> None:
+    table = table_of(*(scored(sample, score, run=run) for run, score in enumerate(runs, 1) for sample in range(4)))
+    metric = summary_of(table, planned_per_run=4, num_runs=3).metrics["quality"]
+    assert (metric.n_scored, metric.n_clusters) == (12, 4)
+    low, _ = metric.interval or (1.0, 1.0)
+    pooled = stats.binomtest(round(4 * sum(runs)), 12).proportion_ci(0.95, method="wilson")
+    assert low < pooled.low if alone else low > 0
+
+
+def test_fault_58_k_tries_are_estimated_over_samples_and_undefined_above_the_trials() -> None:
+    rows = {1: [1, 1, 1], 2: [1, 0, 0], 3: [0, 0, 0], 4: [1, 0, None]}
+    table = table_of(
+        *(
+            errored(sample, run=run) if score is None else scored(sample, float(score), run=run)
+            for sample, scores in rows.items()
+            for run, score in enumerate(scores, 1)
+        )
+    )
+    metric = summary_of(table, planned_per_run=4, num_runs=3).metrics["quality"]
+    assert metric.pass_at_k == pytest.approx([5 / 12, (1 + 2 / 3 + 0 + 2 / 3) / 4, 0.75])
+    assert metric.pass_hat_k == pytest.approx([5 / 12, 0.25, 0.25])
+    excluded = summary_of(table, planned_per_run=4, num_runs=3, on_error="exclude").metrics["quality"]
+    assert excluded.pass_at_k is not None
+    assert [value is None for value in excluded.pass_at_k] == [False, False, True]
+    assert summary_of(table_of(scored(1, 1.0))).metrics["quality"].pass_at_k is None
+    assert MetricSummary.from_json(excluded.to_json()) == excluded
+
+
+def test_each_run_names_its_n() -> None:
+    table = table_of(scored(1, 1.0), scored(2, 0.0), scored(1, 1.0, run=2), errored(2, run=2))
+    runs = summary_of(table, planned_per_run=2, num_runs=3).runs
+    assert runs is not None
+    assert [(run.n_observed, run.n_scored) for run in runs] == [
+        (2, {"reward": 2, "quality": 2}),
+        (2, {"reward": 1, "quality": 1}),
+        (0, {"reward": 0, "quality": 0}),
+    ]
+
+
+def test_summaries_of_releases_without_intervals_can_be_read() -> None:
+    metric = MetricSummary.from_json(b'{"n_scored": 1, "n_counted": 2, "mean_scored": 0.5}')
+    assert (metric.interval, metric.pass_at_k) == (None, None)

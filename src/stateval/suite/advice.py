@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from stateval import graders
-from stateval.gates import gate_warnings, parse_gates
+from stateval.gates import baseline_uses, gate_warnings, parse_gates, with_paths_below
 from stateval.records.encoding import json_text
 from stateval.records.sample import Sample, SimulatedInput
 from stateval.running.plan import GraderBinding
@@ -83,8 +83,8 @@ def advice(loaded: LoadedSuite, survey: Survey) -> list[str]:
 
 
 def warnings(loaded: LoadedSuite, survey: Survey) -> list[str]:
-    """What the suite asks for in vain: tags that no row has, blocks that no agent has."""
-    return [*_missing_tags(loaded.spec, survey), *_missing_blocks(loaded)]
+    """What the suite asks for in vain: tags that no row has, blocks that no agent has, runs that are not there."""
+    return [*_missing_tags(loaded.spec, survey), *_missing_blocks(loaded), *_missing_baselines(loaded)]
 
 
 def _missing_tags(spec: SuiteSpec, survey: Survey) -> Iterator[str]:
@@ -113,6 +113,14 @@ def _missing_blocks(loaded: LoadedSuite) -> Iterator[str]:
             if label not in labels:
                 nearest = _nearest(label, labels, "it has none")
                 yield f"metric `{key}`: the agent{name} has no memory block `{label}` ({nearest})"
+
+
+def _missing_baselines(loaded: LoadedSuite) -> Iterator[str]:
+    gates = with_paths_below(parse_gates(loaded.spec.gate), loaded.directory)
+    uses = baseline_uses(gates, list(loaded.spec.all_graders))
+    for place in dict.fromkeys(use.baseline.results for use in uses):
+        if not Path(place).exists():
+            yield f"the baseline {place} does not exist: make it by a run without `baseline`"
 
 
 def _labels(target: LocalAgentTargetSpec, loaded: LoadedSuite) -> list[str]:
