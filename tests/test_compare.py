@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from stateval.comparison.compare import Wish, compare_runs
 from stateval.records.grade import GradeResult, RewardOutput
-from stateval.records.result import ErrorCategory, SampleError, SampleResult, StageKeys
+from stateval.records.result import ErrorCategory, Observation, SampleError, SampleResult, StageKeys
 from stateval.records.usage import Timing, Usage
 from stateval.results.directory import ResultsDirectory
 from stateval.results.opening import open_results
 from stateval.results.run_record import RunInputs
+from stateval.stats.paired import pair
+from stateval.stats.points import Points, sample_points
+from stateval.stats.table import ObservationTable
 from tests.support import letta_results as le
 from tests.support.evaltester import EvalTester, Finished
 
@@ -430,6 +435,37 @@ def test_a_run_of_stateval_compares_with_one_of_letta_evals_and_says_what_is_not
     comparison = compared(theirs, evaltester.results_path)
     assert comparison["marks"] == ["CANNOT BE CHECKED: whether `quality`, `reward` graded alike: one run does not say"]
     assert changes_of(comparison)["newly_passing"] == ["1"]
+
+
+cells = st.tuples(st.sampled_from("abcdef"), st.none() | st.sampled_from([0.0, 0.25, 1.0]), st.none() | st.just("x"))
+
+
+@given(st.lists(cells, max_size=12), st.lists(cells, max_size=12), st.sampled_from([None, 0.0]))
+def test_columns_at_once_come_to_the_same_as_one_value_at_a_time(
+    one: list[tuple[str, float | None, str | None]],
+    other: list[tuple[str, float | None, str | None]],
+    errored: float | None,
+) -> None:
+    def points(rows: list[tuple[str, float | None, str | None]], *, slow: bool) -> Points:
+        seen = (
+            Observation(key, 1, {} if value is None else {"q": value}, Timing(total=1, target=1), cluster=cluster)
+            for key, value, cluster in rows
+        )
+        table = ObservationTable.of(seen, ["q"])
+        return sample_points(table.select(), "q", errored=errored, value_of=float if slow else None)
+
+    assert points(one, slow=False) == points(one, slow=True)
+    same = [(key, 0.5, cluster) for key, _, cluster in one]
+    for rows in (other, same):
+        before, now = points(one, slow=True), points(rows, slow=True)
+        differences = {
+            sample: after - value
+            for sample, value in zip(before.samples, before.values, strict=True)
+            for its, after in zip(now.samples, now.values, strict=True)
+            if its == sample
+        }
+        paired = pair(before, now)
+        assert dict(zip(paired.samples, paired.differences, strict=True)) == pytest.approx(differences)
 
 
 HOSTILE = ["<b>|`x` @all", "::error::no", "a\x1b[31mb", "[l](http://x)\n# h", "*" * 200, "\u202eabc", "=1+1"]

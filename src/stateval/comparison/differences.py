@@ -20,7 +20,7 @@ def compare_metric(one: MeasuredRun, other: MeasuredRun, metric: str, confidence
     is_resource = one.table.is_resource(metric)
     errored_as = None if is_resource or (one.leaves_errors_out and other.leaves_errors_out) else 0.0
     before, now = one.points(metric, errored_as), other.points(metric, errored_as)
-    paired = pair(before, now)
+    paired = pair(before, now, scores=not is_resource)
     estimate, test = paired_difference(paired, confidence), difference_test(paired)
     summaries = one.summary(metric), other.summary(metric)
     has_errors = any(summary.n_errors for summary in summaries)

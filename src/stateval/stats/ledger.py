@@ -21,10 +21,12 @@ def ledger(selection: Selection, metric: str, *, planned: int, pass_threshold: f
         raise ValueError(f"{len(selection)} observations and {skipped} skipped are more than the {planned} planned")
     counts: Counter[str] = Counter()
     errored: Counter[ErrorCategory] = Counter()
-    for cell in selection.cells(metric):
-        if cell.value is not None:
-            counts["passed" if holds(cell.value, Operator.GTE, pass_threshold) else "failed"] += 1
-        elif cell.timed_out:
+    values = selection.values(metric)
+    counts["passed"] = sum(holds(value, Operator.GTE, pass_threshold) for value in values)
+    counts["failed"] = len(values) - counts["passed"]
+    cells = selection.cells(metric) if len(values) < len(selection) else ()
+    for cell in (cell for cell in cells if cell.value is None):
+        if cell.timed_out:
             counts["timed_out"] += 1
         elif cell.error is not None:
             errored[cell.error] += 1

@@ -80,11 +80,13 @@ def pair(one: Points, other: Points, *, scores: bool = True) -> Paired:
 
     `scores` is False for dollars, seconds and tokens, which nobody passes or fails even where all are 0 or 1.
     """
+    if one.samples == other.samples and one.clusters == other.clusters:
+        return _of_the_same_samples(one, other, scores)
     paired, binary, gained, lost = Paired(), scores, 0, 0
     for i, j in _shared(one.samples, other.samples):
         before, after = one.values[i], other.values[j]
         paired.samples.append(one.samples[i])
-        paired.differences.append(0.0 if math.isclose(before, after, rel_tol=_ROUNDING) else after - before)
+        paired.differences.append(_difference(before, after))
         own = own_cluster(one.samples[i])
         paired.clusters.append(one.clusters[i] if one.clusters[i] != own else other.clusters[j])
         binary = binary and before in (0.0, 1.0) and after in (0.0, 1.0)
@@ -163,6 +165,19 @@ def mcnemar_exact(lost: int, gained: int) -> float:
     if lost < 0 or gained < 0:
         raise ValueError(f"{lost} lost and {gained} gained is impossible")
     return min(1.0, 2 * binomial_cdf(min(lost, gained), lost + gained, 0.5))
+
+
+def _of_the_same_samples(one: Points, other: Points, scores: bool) -> Paired:
+    """The same for runs that have all samples in common, a column at a time."""
+    differences = array("d", map(_difference, one.values, other.values))
+    gained = lost = None
+    if scores and one.is_binary and other.is_binary:
+        gained, lost = differences.count(1.0), differences.count(-1.0)
+    return Paired(one.samples[:], differences, one.clusters[:], gained=gained, lost=lost)
+
+
+def _difference(before: float, after: float) -> float:
+    return 0.0 if math.isclose(before, after, rel_tol=_ROUNDING) else after - before
 
 
 def _shared(one: array[int], other: array[int]) -> Iterator[tuple[int, int]]:

@@ -16,8 +16,6 @@ from operator import eq, lt
 from stateval.stats.table import Selection
 
 _OWN_CLUSTER = 0x9E3779B97F4A7C15
-_BUCKETS = 256
-_BUCKET_SHIFT = 56
 
 
 @dataclass(slots=True)
@@ -83,6 +81,9 @@ def sample_points(
 
     Raises KeyError for a metric that the table does not have.
     """
+    at_once = _observed_once(selection, metric, errored) if value_of is None else None
+    if at_once is not None:
+        return at_once
     points = Points()
     for sample, cluster, values in grouped(selection, metric, errored=errored, value_of=value_of):
         points.append(sample, cluster, values)
@@ -112,7 +113,7 @@ def grouped(
     """
     samples, clusters, column = selection.table.columns(metric)
     current, cluster, values = 0, 0, list[float]()
-    for row in _rows_by_sample(samples, selection.rows):
+    for row in selection.rows_by_sample():
         if samples[row] != current:
             if values:
                 yield current, cluster, values
@@ -131,10 +132,19 @@ def _ascends(numbers: array[int]) -> bool:
     return all(map(lt, numbers, islice(numbers, 1, None)))
 
 
-def _rows_by_sample(samples: array[int], rows: Sequence[int]) -> Iterator[int]:
-    """The rows in ascending order of their samples, sorted a bucket at a time: few objects live at once."""
-    buckets = [array("L") for _ in range(_BUCKETS)]
-    for row in rows:
-        buckets[samples[row] >> _BUCKET_SHIFT].append(row)
-    for bucket in buckets:
-        yield from sorted(bucket, key=samples.__getitem__)
+def _observed_once(selection: Selection, metric: str, errored: float | None) -> Points | None:
+    """The points where no sample was observed twice, made a column at a time; None where some was, or is left out."""
+    samples, clusters, column = selection.table.columns(metric)
+    rows = selection.rows_by_sample()
+    ordered = array("Q", map(samples.__getitem__, rows))
+    values = array("d", map(column.__getitem__, rows))
+    if any(map(math.isnan, values)):
+        if errored is None:
+            return None
+        values = array("d", (errored if math.isnan(value) else value for value in values))
+    if not _ascends(ordered):
+        return None
+    own = array("Q", map(_OWN_CLUSTER.__xor__, ordered))
+    if any(clusters):
+        own = array("Q", (clusters[row] or alone for row, alone in zip(rows, own, strict=True)))
+    return Points(ordered, values, own, array("I", [1]) * len(ordered))
