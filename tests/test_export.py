@@ -152,6 +152,8 @@ def test_results_of_letta_evals_are_exported_too(evaltester):
     finished = evaltester.command("export", "old", "--csv")
     (row,) = rows_of(finished.stdout)
     assert (row["id"], row["input"], row["submission"], row["seconds"]) == ("3", "hi", "x", "")
+    assert "* sample `3` did not pass" in evaltester.command("export", "old", "--markdown").stdout
+    assert '<failure type="failed"' in evaltester.command("export", "old", "--junit").stdout
 
 
 # Tables
@@ -535,3 +537,18 @@ def test_the_worst_samples_are_those_that_did_not_pass(tmp_path):
     text = comment(summary, {LABEL: noteworthy(directory, LABEL)}, Rule.of(directory, summary), marker=None)
     assert "sample `bad` did not pass" in text
     assert "`good`" not in text
+
+
+def test_what_a_run_shows_of_an_agent_is_no_command_either(evaltester):
+    rows = [{"input": text, "ground_truth": "nothing like it"} for text in HOSTILE if "\ud83d" not in text]
+    evaltester.write_suite(rows)
+    finished = evaltester.run()
+    assert "add-mask" in finished.stdout
+    assert not any(is_command(line) for line in finished.output.splitlines())
+
+
+def test_what_is_complained_of_is_no_command_either(evaltester):
+    finished = evaltester.command("export", "no\n::error::such ##[error]directory", "--csv")
+    assert finished.status == ExitStatus.INPUT_WRONG
+    assert "such" in finished.stderr
+    assert not any(is_command(line) for line in finished.stderr.splitlines())

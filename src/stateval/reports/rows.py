@@ -92,7 +92,7 @@ def rows(results: Results, metrics: Sequence[str], *, clean: Callable[[str], str
 
 def input_text(sample: Sample) -> str:
     """What the agent is told: the text of a single message, JSON for everything else."""
-    return json_text(sample.to_dict()["input"])
+    return sample.input if isinstance(sample.input, str) else json_text(sample.to_dict()["input"])
 
 
 def _known(seconds: float) -> float | None:

@@ -13,7 +13,7 @@ from stateval.reports.rows import Kind, Row
 
 _ROWS_AT_ONCE = 256
 _ROWS_IN_A_GROUP = 8_192
-_CHARACTERS_IN_A_GROUP = 16 * 2**20
+_CHARACTERS_IN_A_GROUP = 8 * 2**20
 """A row group of Parquet ends at so many rows or characters: it is held in memory until it is written."""
 
 
