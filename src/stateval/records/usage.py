@@ -79,8 +79,8 @@ class Usage(Record):
 class Timing(Record):
     """Seconds that one sample took; `target` are those of its agent alone.
 
-    Neither waiting for a model that other samples use, nor a `wait` of the sample, is in them. NaN, which is left out of
-    the JSON, stands for what is not known: some tools keep no times.
+    Neither waiting for a model that other samples use, nor a `wait` of the sample, is in them. NaN, which the JSON leaves
+    out, stands for what is not known: some tools keep no times.
     """
 
     total: float = math.nan

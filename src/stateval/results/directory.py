@@ -29,7 +29,7 @@ from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import ModelSummary, Summary
 from stateval.redaction import Redaction
-from stateval.results.journal import Entry, Journal, read_entries, read_result, read_results, take_out
+from stateval.results.journal import Entry, Journal, Line, read_entries, read_lines, read_result, read_results, take_out
 from stateval.results.lines import LineTable
 from stateval.results.naming import file_names
 from stateval.results.run_record import NO_INPUTS, RUN_FILE, RunInputs, RunRecord, read_run_record
@@ -198,6 +198,11 @@ class ResultsDirectory:
                     if entry.offset not in superseded:
                         yield path, entry
 
+    def lines(self, label: str, run: int) -> Iterator[Line]:
+        """The lines of one model in one run, with the least of each."""
+        path = self.journal_path(label, run)
+        return read_lines(path, self.index_path(label, run)) if path.exists() else iter(())
+
     def results(self, label: str, run: int | None = None) -> Iterator[SampleResult]:
         """One model's results, a line at a time, of one run or of all."""
         for number in self.runs() if run is None else (run,):
@@ -298,8 +303,8 @@ class ResultsDirectory:
         if not self.record.mixed or not path.exists():
             return frozenset()
         table = LineTable()
-        for entry in read_entries(path, self.index_path(label, run)):
-            table.add(digest_of(entry.observation.sample_id), entry.offset, entry.length)
+        for line in self.lines(label, run):
+            table.add(digest_of(line.observation.sample_id), line.offset, line.length)
         return frozenset(table.superseded())
 
     def _prepare(self) -> None:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from stateval.records.digest import digest_of
 from stateval.records.result import SampleResult, StageKeys
 from stateval.results.directory import ResultsDirectory
-from stateval.results.journal import Entry, read_line
+from stateval.results.journal import Entry, Line, read_line
 from stateval.results.lines import DigestSet, LineTable
 from stateval.results.run_record import RunInputs
 from stateval.running.kept import NOTHING_KEPT, Kept, Reader, Slot, has_conversation
@@ -84,9 +84,14 @@ class _Lines:
 
     @classmethod
     def of(cls, directory: ResultsDirectory, label: str, run: int) -> _Lines:
+        """The lines of one model in one run; what they were computed from matters only where something has changed."""
         lines = cls()
-        for _, entry in directory.entries(label, run):
-            lines._add(entry)
+        if directory.record.mixed:
+            for _, entry in directory.entries(label, run):
+                lines._add(entry, entry.keys)
+        else:
+            for line in directory.lines(label, run):
+                lines._add(line, None)
         lines._order = array("Q", sorted(range(len(lines._digests)), key=lines._digests.__getitem__))
         return lines
 
@@ -127,8 +132,8 @@ class _Lines:
         """Where the lines in these states begin."""
         return frozenset(o for o, state in zip(self._offsets, self._states, strict=True) if state in states)
 
-    def _add(self, entry: Entry) -> None:
-        seen, keys = entry.observation, entry.keys
+    def _add(self, entry: Entry | Line, keys: StageKeys | None) -> None:
+        seen = entry.observation
         self._digests.append(digest_of(seen.sample_id))
         self._offsets.append(entry.offset)
         self._targets.append(hash(keys.target) if keys else 0)
