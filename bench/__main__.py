@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import argparse
 
-from bench import install_size, start_up, throughput
+from bench import compare, install_size, start_up, throughput
 from bench.environments import Environments
 from bench.report import rewrite_readme
 
-BENCHMARKS = {"throughput": throughput.measure, "start-up": start_up.measure, "install-size": install_size.measure}
+BENCHMARKS = {
+    "throughput": throughput.measure,
+    "compare": compare.measure,
+    "start-up": start_up.measure,
+    "install-size": install_size.measure,
+}
 
 
 def main() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -429,3 +431,23 @@ def test_marks_check_signatures_and_change_nothing() -> None:
     assert mark_of(extractor(lambda trajectory, config, context, agent_state: "")) is Mark.EXTRACTOR
     assert mark_of(agent_factory(lambda client, sample: "")) is Mark.AGENT_FACTORY
     assert Timing(total=1, target=1).extraction is None
+
+
+@given(
+    st.floats(0.1, 9.9),
+    st.integers(300, 420),
+    st.sampled_from(["e", "E", "e+", "E+"]),
+    st.sampled_from(["{}", "[{}]", '{{"a": {}}}', '{{"a":-{}, "b": "3da47e331"}}', "[1,\n{}]"]),
+)
+def test_fault_23_numbers_too_large_are_refused_wherever_they_stand(
+    mantissa: float, exponent: int, sign: str, place: str
+) -> None:
+    number = f"{mantissa:.3f}{sign}{exponent}"
+    text = place.format(number)
+    if math.isinf(float(number)):
+        with pytest.raises(ValueError, match="too large"):
+            load_json(text)
+        with pytest.raises(ValueError, match="too large"):
+            load_json(text.encode())
+    else:
+        assert load_json(text) == load_json(text.encode()) == json.loads(text)

@@ -28,7 +28,7 @@ def compare_metric(one: MeasuredRun, other: MeasuredRun, metric: str, confidence
         metric=metric,
         change=_change(estimate, less_is_better=is_resource),
         n=paired.n,
-        n_clusters=len(set(paired.clusters)),
+        n_clusters=paired.n_clusters,
         one_mean=_mean_of(before, paired),
         other_mean=_mean_of(now, paired),
         difference=mean(paired.differences),

@@ -32,12 +32,13 @@ class MeasuredRun:
         self.rows = RowHashes()
         self._ids = _Ids()
         self._points: tuple[str, float | None, Points] | None = None
+        samples, table, rows, ids = self._samples, self.table, self.rows, self._ids
         for _, entry in results.entries(label):
-            self.table.add(entry.observation)
-            self._ids.add(entry.observation.sample_id)
+            table.add(entry.observation)
+            ids.add(entry.observation.sample_id)
             row = entry.keys.row if entry.keys is not None else None
-            self.rows.put(self._samples[-1], None if row is None else int(row[:16], 16))
-        self.rows.close()
+            rows.put(samples[-1], None if row is None else int(row[:16], 16))
+        rows.close()
 
     @property
     def selection(self) -> Selection:

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from enum import IntEnum
 
 from stateval.records.digest import digest_of
@@ -41,6 +42,9 @@ def take_up(
     """
     if directory.earlier is None:
         return NOTHING_KEPT
+    total = samples * plan.num_runs * len(plan.models)
+    if not directory.record.mixed and not retry_errors:
+        return _all_kept(directory, total)
     slots = {slot: _Lines.of(directory, *slot) for slot in _slots(directory)}
     if directory.record.mixed and not graded_anew:
         _compare(plan, slots)
@@ -57,13 +61,22 @@ def take_up(
         directory.set_aside(*slot, offsets)
     if not directory.record.mixed and any(lines.count(_State.AGAIN, _State.RUNS_AGAIN) for lines in slots.values()):
         directory.mark_mixed()
-    total = samples * plan.num_runs * len(plan.models)
     return Kept(
         present={slot: DigestSet(lines.digests(*_IN_PLACE)) for slot, lines in slots.items()},
         done={slot: DigestSet(lines.digests(_State.DONE)) for slot, lines in slots.items()},
         again={slot: _reader(directory, slot, lines) for slot, lines in slots.items() if lines.count(_State.AGAIN)},
         notes=tuple(_notes(plan, directory, slots, total)),
     )
+
+
+def _all_kept(directory: ResultsDirectory, total: int) -> Kept:
+    """Everything stands: nothing has changed since, and no error is to be tried again."""
+    done = {
+        slot: DigestSet(digest_of(line.observation.sample_id) for line in directory.lines(*slot))
+        for slot in _slots(directory)
+    }
+    kept = Kept(present=done, done=done)
+    return replace(kept, notes=(f"resuming: {kept.n_done:,} of {total:,} done",))
 
 
 _IN_PLACE = (_State.DONE, _State.AGAIN, _State.RUNS_AGAIN)

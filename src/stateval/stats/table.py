@@ -65,6 +65,7 @@ class ObservationTable:
         self._resources = {name: array("d") for name in (LATENCY, COST, TOKENS)}
         self._scores = {key: array("d") for key in self.metric_keys}
         self._grade_errors = {key: array("b") for key in self.metric_keys}
+        self._columns = [(key, self._scores[key], self._grade_errors[key]) for key in self._scores]
 
     @classmethod
     def of(cls, observations: Iterable[Observation], metric_keys: Sequence[str]) -> Self:
@@ -79,21 +80,21 @@ class ObservationTable:
 
     def add(self, observation: Observation) -> None:
         """Takes one observation in. Raises ValueError for a score that is not finite, leaving the table as it was."""
-        for value in (*observation.scores.values(), observation.reward or 0.0):
+        scores, error, timing = observation.scores, _code(observation.error), observation.timing
+        for value in (*scores.values(), observation.reward or 0.0):
             if not math.isfinite(value):
                 raise ValueError(f"sample {observation.sample_id} has a score of {value}, which is not finite")
-        error = _code(observation.error)
         self._samples.append(digest_of(observation.sample_id))
         self._clusters.append(0 if observation.cluster is None else digest_of(observation.cluster))
         self._runs.append(observation.run)
         self._tags.append(self._tag_sets.setdefault(tuple(observation.tags), len(self._tag_sets)))
         self._errors.append(error)
         self._timed_out.append(observation.timed_out)
-        self._seconds.append(observation.timing.total)
+        self._seconds.append(timing.total)
         self._rewards.append(_known(observation.reward))
-        for key in self.metric_keys:
-            self._scores[key].append(observation.scores.get(key, _UNKNOWN))
-            self._grade_errors[key].append(_code(observation.errors[key]) if key in observation.errors else error)
+        for key, column, errors in self._columns:
+            column.append(scores.get(key, _UNKNOWN))
+            errors.append(_code(observation.errors[key]) if key in observation.errors else error)
         self._add_resources(observation)
         if observation.run not in self._sums:
             self._sums[observation.run] = RunSums()
@@ -158,7 +159,9 @@ class ObservationTable:
 
     def values(self, metric: str, rows: Iterable[int]) -> array[float]:
         """The known values of one metric. Raises KeyError for a metric that `has` does not know."""
-        return _known_of(self._column(metric), rows)
+        column = self._column(metric)
+        is_whole = isinstance(rows, range) and len(rows) == len(column)
+        return column[:] if is_whole and not any(map(math.isnan, column)) else _known_of(column, rows)
 
     def rewards(self, rows: Iterable[int]) -> array[float]:
         """The composed rewards, also where a grader is named `reward` and hides them as a metric."""
