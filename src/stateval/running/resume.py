@@ -16,7 +16,7 @@ from stateval.results.journal import Entry, Line, read_line
 from stateval.results.lines import DigestSet, LineTable
 from stateval.results.run_record import RunInputs
 from stateval.running.kept import NOTHING_KEPT, Kept, Reader, Slot, has_conversation
-from stateval.running.keys import StageKeyMaker
+from stateval.running.keys import StageKeyMaker, row_hash
 from stateval.running.plan import RunPlan
 
 
@@ -47,7 +47,7 @@ def take_up(
         return _all_kept(directory, total)
     slots = {slot: _Lines.of(directory, *slot) for slot in _slots(directory)}
     if directory.record.mixed and not graded_anew:
-        _compare(plan, slots)
+        _compare(plan, slots, only_rows=_only_rows_may_differ(directory))
     else:
         for lines in slots.values():
             lines.judge_all(_State.CHANGED if directory.record.mixed else _State.DONE)
@@ -83,11 +83,12 @@ _IN_PLACE = (_State.DONE, _State.AGAIN, _State.RUNS_AGAIN)
 
 
 class _Lines:
-    """The lines of one journal: of which sample, computed from what, and how they ended. 34 bytes each."""
+    """The lines of one journal: of which sample, computed from what, and how they ended. 43 bytes each."""
 
     def __init__(self) -> None:
         self._digests = array("Q")
         self._offsets = array("Q")
+        self._rows = array("q")
         self._targets = array("q")
         self._keys = array("q")
         self._conversations = array("b")
@@ -108,13 +109,23 @@ class _Lines:
         lines._order = array("Q", sorted(range(len(lines._digests)), key=lines._digests.__getitem__))
         return lines
 
-    def compare(self, key: str, keys: StageKeys) -> None:
-        """Judges the line of this sample by its keys of today, where it has one."""
+    def find(self, key: str) -> int | None:
+        """The number of this sample's line, where it has one."""
         digest = digest_of(key)
         place = bisect_left(self._order, digest, key=self._digests.__getitem__)
         if place == len(self._order) or self._digests[self._order[place]] != digest:
-            return
-        line = self._order[place]
+            return None
+        return self._order[place]
+
+    def has_row(self, line: int, row: str) -> bool:
+        """Whether a line is of this very row; it stands then, where nothing but rows can have changed."""
+        if self._rows[line] != hash(row):
+            return False
+        self._states[line] = _State.DONE
+        return True
+
+    def compare(self, line: int, keys: StageKeys) -> None:
+        """Judges a line by the keys that its sample has today."""
         if self._targets[line] != hash(keys.target):
             state = _State.CHANGED
         elif self._keys[line] != _hash_of_grades(keys) and self._conversations[line]:
@@ -149,6 +160,7 @@ class _Lines:
         seen = entry.observation
         self._digests.append(digest_of(seen.sample_id))
         self._offsets.append(entry.offset)
+        self._rows.append(hash(keys.row) if keys else 0)
         self._targets.append(hash(keys.target) if keys else 0)
         self._keys.append(_hash_of_grades(keys) if keys else 0)
         self._conversations.append(has_conversation(seen.error))
@@ -160,12 +172,24 @@ def _slots(directory: ResultsDirectory) -> Iterator[Slot]:
     return ((label, run) for label in directory.labels for run in directory.runs())
 
 
-def _compare(plan: RunPlan, slots: Mapping[Slot, _Lines]) -> None:
+def _only_rows_may_differ(directory: ResultsDirectory) -> bool:
+    """Whether the lines stand on today's targets, graders and reward, all of them."""
+    earlier = directory.earlier
+    if earlier is None or earlier.mixed:
+        return False
+    return earlier.inputs.model_copy(update={"dataset": None}) == directory.inputs.model_copy(update={"dataset": None})
+
+
+def _compare(plan: RunPlan, slots: Mapping[Slot, _Lines], *, only_rows: bool) -> None:
     maker = StageKeyMaker(plan)
     for sample in plan.dataset:
+        row = row_hash(sample) if only_rows else None
         for model in plan.models:
             for run in range(1, plan.num_runs + 1):
-                slots[model.label, run].compare(sample.key, maker.keys(model, sample, run))
+                lines = slots[model.label, run]
+                line = lines.find(sample.key)
+                if line is not None and not (row is not None and lines.has_row(line, row)):
+                    lines.compare(line, maker.keys(model, sample, run))
 
 
 def _hash_of_grades(keys: StageKeys) -> int:
