@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stateval.comparison.compare import Wish, compare_runs
+from stateval.comparison.measured import MeasuredRun
+from stateval.records.digest import digest_of
 from stateval.records.grade import GradeResult, RewardOutput
 from stateval.records.result import ErrorCategory, Observation, SampleError, SampleResult, StageKeys
 from stateval.records.usage import Timing, Usage
@@ -435,6 +438,43 @@ def test_a_run_of_stateval_compares_with_one_of_letta_evals_and_says_what_is_not
     comparison = compared(theirs, evaltester.results_path)
     assert comparison["marks"] == ["CANNOT BE CHECKED: whether `quality`, `reward` graded alike: one run does not say"]
     assert changes_of(comparison)["newly_passing"] == ["1"]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: b"",
+        lambda text: text[:100],
+        lambda text: text.splitlines(keepends=True)[0],
+        lambda text: text.replace(b'"quality":1.0', b'"quality":"x"'),
+        lambda text: text.replace(b'"scores"', b'"stores"'),
+        lambda text: text.replace(b'"offset":', b'"offset":1'),
+        lambda text: b"[]\n" + text,
+        lambda text: b"garbage\n",
+    ],
+)
+def test_a_damaged_index_changes_no_number(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
+    scores: dict[str, list[float | None]] = {"a": [1.0, 0.0], "b": [None, 1.0], "c": [0.5, 0.5]}
+    before = store(tmp_path / "before", scores, cluster="x", labels={"m": scores})
+    now = store(tmp_path / "now", {"a": [1.0, None], "b": [1.0, 1.0], "c": [0.0, 0.25]})
+    whole = compared(before, now)
+    for index in (now / ".stateval" / "index").iterdir():
+        index.write_bytes(damage(index.read_bytes()))
+    assert compared(before, now) == whole
+
+
+@given(st.data())
+def test_rows_of_an_index_make_the_same_table_as_observations(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    values = st.none() | st.sampled_from([0.0, 0.3, 1.0])
+    drawn = data.draw(st.dictionaries(st.sampled_from(["a", "b", "ü", "\ud83d", "x" * 50]), values, max_size=4))
+    path = store(tmp_path_factory.mktemp("run") / "r", {key: [value] for key, value in drawn.items()}, planned=5)
+    results = open_results(path)
+    measured, table = MeasuredRun(results, "m"), ObservationTable.of(results.observations("m"), ["quality"])
+    for metric in ("reward", "quality", "latency", "cost", "tokens"):
+        assert list(measured.table.select().cells(metric)) == list(table.select().cells(metric))
+    assert set(measured.names({digest_of(key) for key in drawn}).values()) == set(drawn)
 
 
 cells = st.tuples(st.sampled_from("abcdef"), st.none() | st.sampled_from([0.0, 0.25, 1.0]), st.none() | st.just("x"))

@@ -10,6 +10,7 @@ from stateval.comparison.comparability import RowHashes
 from stateval.comparison.compared import ComparedRun
 from stateval.records.digest import digest_of
 from stateval.records.summary import MetricSummary
+from stateval.results.observed import ObservedRow, observed_rows
 from stateval.results.reading import Results
 from stateval.stats.describe import mean
 from stateval.stats.ledger import ledger
@@ -28,16 +29,20 @@ class MeasuredRun:
     def __init__(self, results: Results, label: str) -> None:
         self.results = results
         self.label = label
-        self.table = ObservationTable(results.metric_keys)
-        self.rows = RowHashes()
-        self._ids = _Ids()
         self._points: tuple[str, float | None, Points] | None = None
+        try:
+            self._take_in(observed_rows(results, label))
+        except (KeyError, TypeError, ValueError, AttributeError):  # the index is damaged
+            self._take_in(observed_rows(results, label, checked=True))
+
+    def _take_in(self, observed: Iterator[ObservedRow]) -> None:
+        self.table, self.rows, self._ids = ObservationTable(self.results.metric_keys), RowHashes(), _Ids()
         samples, table, rows, ids = self._samples, self.table, self.rows, self._ids
-        for _, entry in results.entries(label):
-            table.add(entry.observation)
-            ids.add(entry.observation.sample_id)
-            row = entry.keys.row if entry.keys is not None else None
-            rows.put(samples[-1], None if row is None else int(row[:16], 16))
+        for row in observed:
+            observation, keys = row["observation"], row["keys"] or {}
+            table.add_row(observation)
+            ids.add(observation["sample_id"])
+            rows.put(samples[-1], int(keys["row"][:16], 16) if keys.get("row") else None)
         rows.close()
 
     @property

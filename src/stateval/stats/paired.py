@@ -50,6 +50,7 @@ class Paired:
     n_only_other: int = 0
     gained: int | None = None
     lost: int | None = None
+    _unclustered: bool | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def n(self) -> int:
@@ -59,7 +60,14 @@ class Paired:
     @property
     def n_clusters(self) -> int:
         """The number of clusters that they come from; equal to `n` where no two samples share one."""
-        return self.n if unclustered(self.samples, self.clusters) else len(set(self.clusters))
+        return self.n if self.is_unclustered else len(set(self.clusters))
+
+    @property
+    def is_unclustered(self) -> bool:
+        """Whether no two samples share a cluster; looked at once, so nothing is added to the pairs afterwards."""
+        if self._unclustered is None:
+            self._unclustered = unclustered(self.samples, self.clusters)
+        return self._unclustered
 
     @property
     def is_binary(self) -> bool:
@@ -194,7 +202,7 @@ def _shared(one: array[int], other: array[int]) -> Iterator[tuple[int, int]]:
 
 
 def _error_of(paired: Paired) -> MeanError | None:
-    return mean_error(paired.differences, None if unclustered(paired.samples, paired.clusters) else paired.clusters)
+    return mean_error(paired.differences, None if paired.is_unclustered else paired.clusters)
 
 
 def _two_sided(paired: Paired, found: MeanError, confidence: float, seed: int) -> tuple[Interval, str]:

@@ -113,7 +113,7 @@ def grouped(
     """
     samples, clusters, column = selection.table.columns(metric)
     current, cluster, values = 0, 0, list[float]()
-    for row in selection.rows_by_sample():
+    for row in selection.sample_order().rows:
         if samples[row] != current:
             if values:
                 yield current, cluster, values
@@ -134,17 +134,16 @@ def _ascends(numbers: array[int]) -> bool:
 
 def _observed_once(selection: Selection, metric: str, errored: float | None) -> Points | None:
     """The points where no sample was observed twice, made a column at a time; None where some was, or is left out."""
-    samples, clusters, column = selection.table.columns(metric)
-    rows = selection.rows_by_sample()
-    ordered = array("Q", map(samples.__getitem__, rows))
-    values = array("d", map(column.__getitem__, rows))
+    order = selection.sample_order()
+    if not order.is_once:
+        return None
+    _, clusters, column = selection.table.columns(metric)
+    values = array("d", map(column.__getitem__, order.rows))
     if any(map(math.isnan, values)):
         if errored is None:
             return None
         values = array("d", (errored if math.isnan(value) else value for value in values))
-    if not _ascends(ordered):
-        return None
-    own = array("Q", map(_OWN_CLUSTER.__xor__, ordered))
+    own = array("Q", map(_OWN_CLUSTER.__xor__, order.samples))
     if any(clusters):
-        own = array("Q", (clusters[row] or alone for row, alone in zip(rows, own, strict=True)))
-    return Points(ordered, values, own, array("I", [1]) * len(ordered))
+        own = array("Q", (clusters[row] or alone for row, alone in zip(order.rows, own, strict=True)))
+    return Points(order.samples[:], values, own, array("I", [1]) * len(values))

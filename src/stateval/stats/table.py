@@ -1,6 +1,6 @@
 """Observations as columns of numbers, so that a million of them fit into memory.
 
-One observation takes 66 bytes, and 9 more per metric; 8 more once they have been put in order. Ids and clusters are
+One observation takes 66 bytes, and 9 more per metric; 16 more once they have been put in order. Ids and clusters are
 kept as 64-bit hashes, tags as the index of their combination, of which there are few.
 """
 
@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from itertools import islice
+from operator import lt
+from typing import Any, NamedTuple, Self
 
 from stateval.records.digest import digest_of
 from stateval.records.result import ErrorCategory, Observation
@@ -29,7 +31,8 @@ _BUCKET_SHIFT = 56
 _UNKNOWN = math.nan
 _NO_ERROR = -1
 _CATEGORIES = tuple(ErrorCategory)
-_CODES = {category: code for code, category in enumerate(_CATEGORIES)}
+_CODES: dict[str, int] = {category: code for code, category in enumerate(_CATEGORIES)}
+_TARGET = _CODES[ErrorCategory.TARGET]
 
 
 class Cell(NamedTuple):
@@ -39,6 +42,27 @@ class Cell(NamedTuple):
     value: float | None
     error: ErrorCategory | None
     timed_out: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SampleOrder:
+    """Rows in ascending order of their samples' digests; `is_once` where no two are of the same sample."""
+
+    rows: array[int]
+    samples: array[int]
+    is_once: bool
+
+    @classmethod
+    def of(cls, samples: array[int], rows: Iterable[int]) -> Self:
+        """The order of these rows, sorted a bucket at a time: few objects live at once."""
+        buckets = [array("L") for _ in range(_BUCKETS)]
+        for row in rows:
+            buckets[samples[row] >> _BUCKET_SHIFT].append(row)
+        ordered = array("L")
+        for bucket in buckets:
+            ordered.extend(sorted(bucket, key=samples.__getitem__))
+        digests = array("Q", map(samples.__getitem__, ordered))
+        return cls(ordered, digests, all(map(lt, digests, islice(digests, 1, None))))
 
 
 class ObservationTable:
@@ -54,7 +78,7 @@ class ObservationTable:
         self._sums: dict[int, RunSums] = {}
         self._tag_sets: dict[tuple[str, ...], int] = {}
         self._samples = array("Q")
-        self._order = array("L")
+        self._order: SampleOrder | None = None
         self._clusters = array("Q")
         self._runs = array("I")
         self._tags = array("I")
@@ -62,7 +86,8 @@ class ObservationTable:
         self._timed_out = array("b")
         self._seconds = array("d")
         self._rewards = array("d")
-        self._resources = {name: array("d") for name in (LATENCY, COST, TOKENS)}
+        self._latency, self._cost, self._tokens = array("d"), array("d"), array("d")
+        self._resources = {LATENCY: self._latency, COST: self._cost, TOKENS: self._tokens}
         self._scores = {key: array("d") for key in self.metric_keys}
         self._grade_errors = {key: array("b") for key in self.metric_keys}
         self._columns = [(key, self._scores[key], self._grade_errors[key]) for key in self._scores]
@@ -102,6 +127,31 @@ class ObservationTable:
         if observation.exception_type is not None:
             self.exception_types[observation.exception_type] += 1
 
+    def add_row(self, row: Mapping[str, Any]) -> None:
+        """Takes in an observation as plain values, by the names of `Observation`: quicker, and `sums` stay empty.
+
+        Raises KeyError, TypeError, ValueError or AttributeError for what is no such row; the table is of no use then.
+        """
+        scores, timing, error = row["scores"], row["timing"], _code(row.get("error"))
+        reward, usage, errors, cluster = row.get("reward"), row.get("usage"), row.get("errors"), row.get("cluster")
+        self._samples.append(digest_of(row["sample_id"]))
+        self._clusters.append(0 if cluster is None else digest_of(cluster))
+        self._runs.append(row["run"])
+        self._tags.append(self._tag_sets.setdefault(tuple(row.get("tags") or ()), len(self._tag_sets)))
+        self._errors.append(error)
+        self._timed_out.append(row.get("timed_out") or False)
+        self._seconds.append(timing["total"])
+        self._rewards.append(_UNKNOWN if reward is None else reward)
+        for key, column, codes in self._columns:
+            column.append(scores.get(key, _UNKNOWN))
+            codes.append(_code(errors[key]) if errors and key in errors else error)
+        self._latency.append(timing["target"] if error != _TARGET else _UNKNOWN)
+        cost = usage.get("cost") if usage is not None else None
+        self._cost.append(_UNKNOWN if cost is None else cost)
+        self._tokens.append(usage["prompt_tokens"] + usage["completion_tokens"] if usage is not None else _UNKNOWN)
+        if row["run"] not in self._sums:
+            self._sums[row["run"]] = RunSums()
+
     def has(self, metric: str) -> bool:
         """Whether there can be a value of this metric: a grader's key, `reward`, or one of `RESOURCES`."""
         return metric in self._scores or metric == REWARD or metric in RESOURCES
@@ -130,12 +180,12 @@ class ObservationTable:
             rows = array("L", (row for row in rows if self._tags[row] in sets))
         return Selection(self, rows)
 
-    def rows_by_sample(self, rows: Sequence[int]) -> array[int]:
-        """These rows in ascending order of their samples' digests. That of all rows is kept, 8 bytes a row."""
+    def sample_order(self, rows: Sequence[int]) -> SampleOrder:
+        """These rows in ascending order of their samples. That of all rows is kept, 16 bytes a row."""
         if not isinstance(rows, range):
-            return _ordered(self._samples, rows)
-        if len(self._order) != len(self):
-            self._order = _ordered(self._samples, range(len(self)))
+            return SampleOrder.of(self._samples, rows)
+        if self._order is None or len(self._order.rows) != len(self):
+            self._order = SampleOrder.of(self._samples, range(len(self)))
         return self._order
 
     def cells(self, metric: str, rows: Iterable[int]) -> Iterator[Cell]:
@@ -186,9 +236,9 @@ class ObservationTable:
         usage = observation.usage
         # A conversation that failed has no length: its seconds say when it broke, not how long an answer takes.
         finished = observation.error is not ErrorCategory.TARGET
-        self._resources[LATENCY].append(observation.timing.target if finished else _UNKNOWN)
-        self._resources[COST].append(_UNKNOWN if usage is None else _known(usage.cost))
-        self._resources[TOKENS].append(_UNKNOWN if usage is None else usage.total_tokens)
+        self._latency.append(observation.timing.target if finished else _UNKNOWN)
+        self._cost.append(_UNKNOWN if usage is None else _known(usage.cost))
+        self._tokens.append(_UNKNOWN if usage is None else usage.total_tokens)
 
     def _column(self, metric: str) -> array[float]:
         if metric in self._scores:
@@ -211,9 +261,9 @@ class Selection:
         """How many samples the rows are of; repeats of one sample count once."""
         return self.table.distinct_samples(self.rows)
 
-    def rows_by_sample(self) -> array[int]:
-        """See `ObservationTable.rows_by_sample`."""
-        return self.table.rows_by_sample(self.rows)
+    def sample_order(self) -> SampleOrder:
+        """See `ObservationTable.sample_order`."""
+        return self.table.sample_order(self.rows)
 
     def cells(self, metric: str) -> Iterator[Cell]:
         """See `ObservationTable.cells`."""
@@ -228,17 +278,6 @@ class Selection:
         return len(self) - len(self.values(metric))
 
 
-def _ordered(samples: array[int], rows: Iterable[int]) -> array[int]:
-    """Sorted a bucket at a time: few objects live at once."""
-    buckets = [array("L") for _ in range(_BUCKETS)]
-    for row in rows:
-        buckets[samples[row] >> _BUCKET_SHIFT].append(row)
-    ordered = array("L")
-    for bucket in buckets:
-        ordered.extend(sorted(bucket, key=samples.__getitem__))
-    return ordered
-
-
 def _known_of(column: array[float], rows: Iterable[int]) -> array[float]:
     return array("d", (value for value in map(column.__getitem__, rows) if not math.isnan(value)))
 
@@ -247,5 +286,5 @@ def _known(value: float | None) -> float:
     return _UNKNOWN if value is None else value
 
 
-def _code(error: ErrorCategory | None) -> int:
+def _code(error: str | None) -> int:
     return _NO_ERROR if error is None else _CODES[error]
