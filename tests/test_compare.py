@@ -527,6 +527,14 @@ def test_what_a_dataset_wrote_is_no_markup_in_any_format(evaltester: EvalTester)
     assert set(changes_of(comparison)["newly_failing"]) == set(HOSTILE), "JSON has the ids as they are"
 
 
+def test_a_metric_of_a_foreign_file_is_no_command_for_a_log(evaltester: EvalTester) -> None:
+    line = le.scored(0, 1.0) | {"grades": {"::error::no": {"score": 1.0}, "a\nb": {"score": 0.0}}}
+    path = le.write_reward_era(evaltester.path / "le", [line, line | {"sample_id": 1}])
+    shown = evaltester.command("compare", path, path).stdout
+    assert "\\x3a:error::no: no clear difference" in shown
+    assert not re.search("^ *::|^b", shown, re.MULTILINE)
+
+
 def test_long_lists_are_cut_and_say_so_but_not_in_json(evaltester: EvalTester) -> None:
     keys = [f"s{n}" for n in range(30)]
     before = store(evaltester.path / "before", {key: [1.0] for key in keys})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -53,7 +54,12 @@ def verdict_sentence(metric: MetricComparison) -> str:
 
     As in `reward: better: 0.620 -> 0.700, +0.080 [+0.020, +0.140], n = 300 samples, McNemar exact p = 0.004`.
     """
-    return f"{metric.metric}: {metric.change.value}: {'; '.join(_evidence(metric))}"
+    return f"{name_of(metric)}: {metric.change.value}: {'; '.join(_evidence(metric))}"
+
+
+def name_of(metric: MetricComparison) -> str:
+    """What the metric is called; nothing that a log of GitHub obeys at the beginning of a line."""
+    return re.sub("^::", r"\\x3a:", printable(metric.metric))
 
 
 def amount(metric: MetricComparison, value: float | None, *, signed: bool = False) -> str:
@@ -98,7 +104,7 @@ def means_rows(model: ModelComparison) -> Iterator[list[str]]:
     """Metric, run, mean of the scored and n, mean of the counted and n, errors: two rows a metric."""
     for metric in model.metrics:
         for letter, summary in (("A", metric.one), ("B", metric.other)):
-            yield [metric.metric, letter, *_means(metric, summary)]
+            yield [name_of(metric), letter, *_means(metric, summary)]
 
 
 MEANS_COLUMNS = ("Metric", "Run", "Mean scored", "n", "Mean counted", "n", "Without a value")
@@ -187,7 +193,7 @@ class _Lines:
         return Text(self._safe(text), no_wrap=True, overflow="ignore")
 
     def _safe(self, text: str) -> str:
-        return printable(text, encoding=self.encoding)
+        return printable(self.clean(text), encoding=self.encoding)
 
 
 def _evidence(metric: MetricComparison) -> Iterator[str]:
