@@ -7,6 +7,7 @@ checked, so whoever takes it in has to be ready for a damaged one, and to ask ag
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ ObservedRow = dict[str, Any]
 def observed_rows(results: Results, label: str, *, checked: bool = False) -> Iterator[ObservedRow]:
     """One model's observations in all runs, in the order of `Results.entries`, with `checked` only what is sound.
 
-    Raises ResultsError for damaged files.
+    Raises ResultsError for damaged files; KeyError, TypeError or ValueError for an index that is, unless `checked`.
     """
     if checked or not isinstance(results, ResultsDirectory) or results.record.mixed:
         yield from (_plain(entry) for _, entry in results.entries(label))
@@ -37,28 +38,17 @@ def observed_rows(results: Results, label: str, *, checked: bool = False) -> Ite
 def _read(path: Path, index: Path) -> Iterator[ObservedRow]:
     """The rows of the index as far as it fits, and what it lacks from the journal."""
     end, size = 0, path.stat().st_size
-    for row in _indexed(index):
-        if row["offset"] != end or end + row["length"] > size:
-            break
-        end += row["length"]
-        yield row
+    with suppress(FileNotFoundError), index.open("rb") as rows:
+        for text in rows:
+            if not text.endswith(b"\n"):
+                break
+            row = pydantic_core.from_json(text, allow_inf_nan=False)
+            if row["offset"] != end or end + row["length"] > size:
+                break
+            end += row["length"]
+            yield row
     if end < size:
         yield from (_plain(entry) for entry in read_entries(path, index) if entry.offset >= end)
-
-
-def _indexed(index: Path) -> Iterator[ObservedRow]:
-    """The rows up to the first that is none."""
-    if not index.exists():
-        return
-    with index.open("rb") as rows:
-        for text in rows:
-            try:
-                row = pydantic_core.from_json(text, allow_inf_nan=False)
-            except ValueError:
-                return
-            if not isinstance(row, dict) or not {"offset", "length", "observation", "keys"} <= row.keys():
-                return
-            yield row
 
 
 def _plain(entry: Entry) -> ObservedRow:

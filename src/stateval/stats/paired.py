@@ -51,6 +51,7 @@ class Paired:
     gained: int | None = None
     lost: int | None = None
     _unclustered: bool | None = field(default=None, init=False, repr=False, compare=False)
+    _error: MeanError | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def n(self) -> int:
@@ -202,7 +203,10 @@ def _shared(one: array[int], other: array[int]) -> Iterator[tuple[int, int]]:
 
 
 def _error_of(paired: Paired) -> MeanError | None:
-    return mean_error(paired.differences, None if paired.is_unclustered else paired.clusters)
+    """Worked out once: an interval and a test stand on the same one."""
+    if paired._error is None:
+        paired._error = mean_error(paired.differences, None if paired.is_unclustered else paired.clusters)
+    return paired._error
 
 
 def _two_sided(paired: Paired, found: MeanError, confidence: float, seed: int) -> tuple[Interval, str]:

@@ -49,7 +49,7 @@ class Points:
     @property
     def is_binary(self) -> bool:
         """Whether every value is 0 or 1, exactly."""
-        return all(value in (0.0, 1.0) for value in self.values)
+        return self.values.count(0.0) + self.values.count(1.0) == self.n
 
     def append(self, sample: int, cluster: int, values: Sequence[float]) -> None:
         """Adds the mean of one sample's values, of which there is at least one; 0 as cluster means none."""
