@@ -60,6 +60,12 @@ def load_json(text: bytes | str) -> Any:
     return json.loads(decoded, parse_constant=_refuse_constant, parse_float=_finite)
 
 
+def is_plainly_finite(text: bytes | str) -> bool:
+    """Whether no number in a JSON text can be NaN or infinite; False where that needs a closer look."""
+    strange = (b"NaN", b"Infinity") if isinstance(text, bytes) else ("NaN", "Infinity")
+    return not any(word in text for word in strange) and not _might_be_infinite(text)  # type: ignore[operator]
+
+
 def _might_be_infinite(text: bytes | str) -> bool:
     """Whether a number with an exponent of three digits may stand in it; the hashes in results are full of `e123`."""
     for pattern in _EXPONENTS_IN_BYTES if isinstance(text, bytes) else _EXPONENTS:
@@ -139,7 +145,8 @@ def _plain(value: Any, unknown: Callable[[Any], Any], levels: int) -> Any:
 def _plain_object(value: Any, unknown: Callable[[Any], Any], levels: int) -> Any:
     if not isinstance(value, type):
         if hasattr(value, "model_dump"):
-            return _plain(value.model_dump(), unknown, levels - 1)
+            dump = value.to_dict if hasattr(value, "to_dict") else value.model_dump
+            return _plain(dump(), unknown, levels - 1)
         if dataclasses.is_dataclass(value):
             fields = dataclasses.fields(value)
             return {field.name: _plain(getattr(value, field.name), unknown, levels - 1) for field in fields}

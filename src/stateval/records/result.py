@@ -83,7 +83,7 @@ class SampleResult(Record):
 
     def rollout(self) -> Rollout:
         """The part of the result that the target produced."""
-        return Rollout(**{name: getattr(self, name) for name in Rollout.model_fields})
+        return Rollout.model_construct(**{name: getattr(self, name) for name in Rollout.model_fields})
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import Field, field_serializer
+from pydantic import Field, field_serializer, field_validator
 
 from stateval.records.record import Record
 
@@ -79,8 +79,8 @@ class Usage(Record):
 class Timing(Record):
     """Seconds that one sample took; `target` are those of its agent alone.
 
-    Neither waiting for a model that other samples use, nor a `wait` of the sample, is in them. NaN, which the JSON leaves
-    out, stands for what is not known: some tools keep no times.
+    Neither waiting for a model that other samples use, nor a `wait` of the sample, is in them. NaN, in JSON null, is
+    what is not known: some tools keep no times.
     """
 
     total: float = math.nan
@@ -88,6 +88,10 @@ class Timing(Record):
     extraction: float | None = None
     per_grader: dict[str, float] | None = None
 
+    @field_validator("total", "target", mode="before")
+    @classmethod
+    def _not_known(cls, seconds: Any) -> Any:
+        return math.nan if seconds is None else seconds
 
     @field_serializer("total", "target")
     def _known(self, seconds: float) -> float | None:

@@ -143,6 +143,26 @@ def read_results(path: Path) -> Iterator[SampleResult]:
         yield _result(line, path, offset)
 
 
+class LineReader:
+    """Reads single lines of a journal that stays open. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file = os.open(path, os.O_RDONLY)
+
+    def read(self, offset: int, length: int) -> SampleResult:
+        """The result in the line at this place, in bytes. Raises ResultsError for a damaged one."""
+        return _result(os.pread(self._file, length, offset), self._path, offset)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._file)
+
+
 def take_out(path: Path, index: Path, dropped: Container[int], aside: Path) -> int:
     """Takes the lines that begin at these offsets out of a journal that nobody writes to; returns how many.
 
@@ -166,14 +186,8 @@ def take_out(path: Path, index: Path, dropped: Container[int], aside: Path) -> i
 
 def read_result(path: Path, entry: Entry) -> SampleResult:
     """The one result that an entry points to."""
-    return read_line(path, entry.offset, entry.length)
-
-
-def read_line(path: Path, offset: int, length: int) -> SampleResult:
-    """The result in the line at this place, in bytes."""
-    with path.open("rb") as file:
-        file.seek(offset)
-        return _result(file.read(length), path, offset)
+    with LineReader(path) as lines:
+        return lines.read(entry.offset, entry.length)
 
 
 def _lines(path: Path, *, start: int) -> Iterator[tuple[int, bytes]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stateval.records.result import ErrorCategory, SampleResult
-from stateval.results.lines import DigestSet
+from stateval.results.lines import DigestSet, LineTable
 
 Reader = Callable[[int], SampleResult | None]
 """From a sample's digest to its kept result; None where there is none."""
@@ -52,3 +52,13 @@ NOTHING_KEPT = Kept()
 def has_conversation(error: ErrorCategory | None) -> bool:
     """Whether a sample that ended so has a finished conversation, which can be graded again."""
     return error not in _NO_CONVERSATION
+
+
+def reader_of(table: LineTable, read: Callable[[int, int], SampleResult]) -> Reader:
+    """Looks a sample up in a table of lines, and reads its line by offset and length."""
+
+    def find(digest: int) -> SampleResult | None:
+        place = table.find(digest)
+        return None if place is None else read(*place)
+
+    return find

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from stateval.errors import UsageError
 from stateval.records.digest import digest_of
 from stateval.records.result import Observation, SampleResult
 from stateval.records.usage import Timing
-from stateval.results.journal import Entry
+from stateval.results.directory import ResultsDirectory
+from stateval.results.journal import Entry, LineReader
 from stateval.results.lines import LineTable
 from stateval.results.reading import Results
-from stateval.running.kept import Reader, Slot
+from stateval.running.kept import Reader, Slot, reader_of
 from stateval.running.plan import RunPlan
 
 
-def kept_conversations(plan: RunPlan, results: Results) -> Mapping[Slot, Reader]:
+def kept_conversations(plan: RunPlan, results: Results, files: ExitStack) -> Mapping[Slot, Reader]:
     """For each model and run of a plan, how to find the kept result of a sample; one line is read at a time.
 
     A model is that of the same label, or the only one where there is only one on both sides. A run is that of the same
     number: a repeat is never answered from another. Raises UsageError where a model or a run has no results, or no
-    sample of the dataset has any.
+    sample of the dataset has any. `files` closes what stays open.
     """
     readers = {
-        (model.label, run): _reader(results, label, run)
+        (model.label, run): _reader(results, label, run, files)
         for model in plan.models
         for label in [_label_of(model.label, plan, results)]
         for run in range(1, plan.num_runs + 1)
@@ -43,7 +45,9 @@ def _label_of(label: str, plan: RunPlan, results: Results) -> str:
     raise UsageError(f"{results.path}: there are no results of `{label}` to grade; there are those of {there}")
 
 
-def _reader(results: Results, label: str, run: int) -> Reader:
+def _reader(results: Results, label: str, run: int, files: ExitStack) -> Reader:
+    if isinstance(results, ResultsDirectory):
+        return _of_journal(results, label, run, files)
     table = LineTable()
     file: Path | None = None
     for path, entry in results.entries(label):
@@ -51,15 +55,23 @@ def _reader(results: Results, label: str, run: int) -> Reader:
             table.add(digest_of(entry.observation.sample_id), entry.offset, entry.length)
             file = path
     if file is None:
-        raise UsageError(f"{results.path}: there is no run {run} of `{label}` to grade; set `--num-runs`")
-    return _reading(results, file, table, run)
+        raise UsageError(_no_run(results, label, run))
+    return reader_of(table, _of_lines(results, file, run))
 
 
-def _reading(results: Results, file: Path, table: LineTable, run: int) -> Reader:
-    nothing = Observation(sample_id="", run=run, scores={}, timing=Timing(total=0.0, target=0.0))
+def _of_journal(directory: ResultsDirectory, label: str, run: int, files: ExitStack) -> Reader:
+    if run not in directory.runs() or not directory.journal_path(label, run).exists():
+        raise UsageError(_no_run(directory, label, run))
+    table = LineTable()
+    for line in directory.lines(label, run):
+        table.add(digest_of(line.observation.sample_id), line.offset, line.length)
+    return reader_of(table, files.enter_context(LineReader(directory.journal_path(label, run))).read)
 
-    def read(digest: int) -> SampleResult | None:
-        place = table.find(digest)
-        return None if place is None else results.read(file, Entry(*place, nothing, None))
 
-    return read
+def _of_lines(results: Results, file: Path, run: int) -> Callable[[int, int], SampleResult]:
+    nothing = Observation(sample_id="", run=run, scores={}, timing=Timing())
+    return lambda offset, length: results.read(file, Entry(offset, length, nothing, None))
+
+
+def _no_run(results: Results, label: str, run: int) -> str:
+    return f"{results.path}: there is no run {run} of `{label}` to grade; set `--num-runs`"

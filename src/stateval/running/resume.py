@@ -6,16 +6,17 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from enum import IntEnum
 
 from stateval.records.digest import digest_of
-from stateval.records.result import SampleResult, StageKeys
+from stateval.records.result import StageKeys
 from stateval.results.directory import ResultsDirectory
-from stateval.results.journal import Entry, Line, read_line
+from stateval.results.journal import Entry, Line, LineReader
 from stateval.results.lines import DigestSet, LineTable
 from stateval.results.run_record import RunInputs
-from stateval.running.kept import NOTHING_KEPT, Kept, Reader, Slot, has_conversation
+from stateval.running.kept import NOTHING_KEPT, Kept, Reader, Slot, has_conversation, reader_of
 from stateval.running.keys import StageKeyMaker, row_hash
 from stateval.running.plan import RunPlan
 
@@ -31,14 +32,20 @@ class _State(IntEnum):
 
 
 def take_up(
-    plan: RunPlan, directory: ResultsDirectory, *, samples: int, retry_errors: bool, graded_anew: bool = False
+    plan: RunPlan,
+    directory: ResultsDirectory,
+    files: ExitStack,
+    *,
+    samples: int,
+    retry_errors: bool,
+    graded_anew: bool = False,
 ) -> Kept:
     """What of an earlier start of this run stands, in a directory that was begun.
 
     A line stands where all its stage keys are today's. Where only grades depend on something that changed, its
     conversation stands; where the conversation does, or its row is gone, the line is set aside. With `retry_errors`
     samples that errored run again, those with a finished conversation from their grades on. In a run that only grades
-    another's conversations anew (`graded_anew`) no line stands once anything changed.
+    another's conversations anew (`graded_anew`) no line stands once anything changed. `files` closes what stays open.
     """
     if directory.earlier is None:
         return NOTHING_KEPT
@@ -64,7 +71,9 @@ def take_up(
     return Kept(
         present={slot: DigestSet(lines.digests(*_IN_PLACE)) for slot, lines in slots.items()},
         done={slot: DigestSet(lines.digests(_State.DONE)) for slot, lines in slots.items()},
-        again={slot: _reader(directory, slot, lines) for slot, lines in slots.items() if lines.count(_State.AGAIN)},
+        again={
+            slot: _reader(directory, slot, lines, files) for slot, lines in slots.items() if lines.count(_State.AGAIN)
+        },
         notes=tuple(_notes(plan, directory, slots, total)),
     )
 
@@ -196,7 +205,7 @@ def _hash_of_grades(keys: StageKeys) -> int:
     return hash((*sorted(keys.grades.items()), keys.reward))
 
 
-def _reader(directory: ResultsDirectory, slot: Slot, lines: _Lines) -> Reader:
+def _reader(directory: ResultsDirectory, slot: Slot, lines: _Lines, files: ExitStack) -> Reader:
     """Finds the lines that are graded again. Their places may have changed when others were set aside."""
     wanted = DigestSet(lines.digests(_State.AGAIN))
     table = LineTable()
@@ -204,13 +213,7 @@ def _reader(directory: ResultsDirectory, slot: Slot, lines: _Lines) -> Reader:
         digest = digest_of(entry.observation.sample_id)
         if digest in wanted:
             table.add(digest, entry.offset, entry.length)
-    journal = directory.journal_path(*slot)
-
-    def read(digest: int) -> SampleResult | None:
-        place = table.find(digest)
-        return None if place is None else read_line(journal, *place)
-
-    return read
+    return reader_of(table, files.enter_context(LineReader(directory.journal_path(*slot))).read)
 
 
 def _notes(plan: RunPlan, directory: ResultsDirectory, slots: Mapping[Slot, _Lines], total: int) -> Iterator[str]:

@@ -94,18 +94,24 @@ class SampleRunner:
         grading = _taken_over(kept, before, keys)
         missing = [binding for binding in self._plan.graders if binding.key not in grading.grades]
         grading = await grade_rollout(sample, rollout, missing, begun=grading)
-        grading = grading.in_order(binding.key for binding in self._plan.graders)
-        timing = kept.timing.model_copy(
-            update={
-                "total": kept.timing.target + sum(grading.seconds.values()),
-                "extraction": grading.extraction_seconds if grading.seconds else None,
-                "per_grader": grading.seconds or None,
-            }
-        )
+        if len(missing) < len(self._plan.graders):
+            grading = grading.in_order(binding.key for binding in self._plan.graders)
+        timing = _regraded_timing(kept.timing, grading)
         is_same = before is not None and not missing and before.reward == keys.reward
-        outcome = _Outcome(rollout, timing.target)
-        return await self._finish(
-            model, sample, outcome, grading, timing, keys, run, reward=kept.reward if is_same else None
+        reward, error = await self._reward(
+            sample, rollout, grading, timing, grading.first_error, kept.reward if is_same else None
+        )
+        return kept.model_copy(
+            update={
+                **changes,
+                "submissions": grading.submissions,
+                "grades": grading.grades,
+                "reward": reward,
+                "timing": timing,
+                "error": error,
+                "grade_errors": grading.errors or None,
+                "model_handle": kept.model_handle or model.model_handle,
+            }
         )
 
     async def _run(self, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn, watch: Stopwatch) -> SampleResult:
@@ -119,28 +125,8 @@ class SampleRunner:
             extraction=grading.extraction_seconds if grading.seconds else None,
             per_grader=grading.seconds or None,
         )
-        return await self._finish(model, sample, outcome, grading, timing, self._keys.keys(model, sample, run), run)
-
-    async def _finish(
-        self,
-        model: ModelPlan,
-        sample: Sample,
-        outcome: _Outcome,
-        grading: Grading,
-        timing: Timing,
-        keys: StageKeys,
-        run: int,
-        reward: RewardOutput | None = None,
-    ) -> SampleResult:
         rollout = outcome.rollout
-        error = outcome.error or grading.first_error
-        if error is None and self._plan.reward is not None and reward is None:
-            try:
-                reward = await compose_reward(self._plan.reward, reward_context(sample, rollout, grading, timing))
-            except ModelUnavailable:
-                raise
-            except Exception as failure:  # noqa: BLE001 - composers are users' code
-                error = error_record(failure, "reward")
+        reward, error = await self._reward(sample, rollout, grading, timing, outcome.error or grading.first_error)
         return SampleResult(
             **{name: getattr(rollout, name) for name in Rollout.model_fields if name != "model_handle"},
             sample_id=sample.id,
@@ -152,10 +138,29 @@ class SampleRunner:
             error=error,
             run=run,
             grade_errors=grading.errors or None,
-            stage_keys=keys,
+            stage_keys=self._keys.keys(model, sample, run),
             tags=sample.tags or None,
             cluster=sample.cluster,
         )
+
+    async def _reward(
+        self,
+        sample: Sample,
+        rollout: Rollout,
+        grading: Grading,
+        timing: Timing,
+        error: SampleError | None,
+        known: RewardOutput | None = None,
+    ) -> tuple[RewardOutput | None, SampleError | None]:
+        """The reward where there is no error, and the error, which may be that of the composer."""
+        if error is not None or self._plan.reward is None or known is not None:
+            return known, error
+        try:
+            return await compose_reward(self._plan.reward, reward_context(sample, rollout, grading, timing)), None
+        except ModelUnavailable:
+            raise
+        except Exception as failure:  # noqa: BLE001 - composers are users' code
+            return None, error_record(failure, "reward")
 
     async def _roll_out(self, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn) -> _Outcome:
         request = self._request(model, sample, run, on_turn)
@@ -199,6 +204,16 @@ def _taken_over(kept: SampleResult, before: StageKeys | None, today: StageKeys) 
             if key in kept.submissions:
                 grading.submissions[key] = kept.submissions[key]
     return grading
+
+
+def _regraded_timing(kept: Timing, grading: Grading) -> Timing:
+    return kept.model_copy(
+        update={
+            "total": kept.target + sum(grading.seconds.values()),
+            "extraction": grading.extraction_seconds if grading.seconds else None,
+            "per_grader": grading.seconds or None,
+        }
+    )
 
 
 def without_content(result: SampleResult, error: Exception) -> SampleResult:

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -123,12 +123,12 @@ async def run_session(
         raise ValueError("the destination has no path; `find_destination` finds one")
     try:
         baselines = load_baselines(plan)
-        with _begun(plan, path, samples=samples, destination=destination) as directory:
+        with ExitStack() as files, _begun(plan, path, samples=samples, destination=destination) as directory:
             outcome = await run_plan(
                 plan,
                 directory,
                 samples=samples,
-                kept=_kept(plan, directory, samples=samples, destination=destination),
+                kept=_kept(plan, directory, files, samples=samples, destination=destination),
                 channel=channel,
                 handle_signals=handle_signals,
                 lasting=destination.save,
@@ -182,14 +182,16 @@ def _begun(plan: RunPlan, path: Path, *, samples: int, destination: Destination)
         yield directory
 
 
-def _kept(plan: RunPlan, directory: ResultsDirectory, *, samples: int, destination: Destination) -> Kept:
+def _kept(
+    plan: RunPlan, directory: ResultsDirectory, files: ExitStack, *, samples: int, destination: Destination
+) -> Kept:
     """What need not be computed, of an earlier start of this run or of the results that are graded anew."""
     cached = destination.cached
     if cached is None:
-        return take_up(plan, directory, samples=samples, retry_errors=destination.retry_errors)
+        return take_up(plan, directory, files, samples=samples, retry_errors=destination.retry_errors)
     if cached.absolute() == directory.path and directory.moved_to is not None:
         cached = directory.moved_to
-    conversations = kept_conversations(plan, open_results(cached))
-    kept = take_up(plan, directory, samples=samples, retry_errors=destination.retry_errors, graded_anew=True)
+    conversations = kept_conversations(plan, open_results(cached), files)
+    kept = take_up(plan, directory, files, samples=samples, retry_errors=destination.retry_errors, graded_anew=True)
     notes = (f"the conversations of {cached} are graded anew; no target is run", *kept.notes)
     return replace(kept, again=conversations, only_kept=True, notes=notes)
