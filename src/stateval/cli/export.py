@@ -93,7 +93,7 @@ def export(
     said = {Format.CSV: csv, Format.JUNIT: junit, Format.MARKDOWN: markdown, Format.PARQUET: parquet}
     files = _destinations({kind: value for kind, value in said.items() if value is not None}, github)
     run = _opened(absolute(directory), marker)
-    place = _suite_file(suite) if github else None
+    place = (_suite_file(suite) or _recorded(run.results)) if github else None
     for kind, file in files.items():
         with standard_output() if file is None else new_file(file) as stream:
             run.write(kind, stream)
@@ -244,6 +244,20 @@ def _append_to_step_summary(run: _Run) -> None:
             stream.write(b"\n" + run.comment(marker=None, limit=left).encode("utf-8"))
     except OSError as error:
         raise ResultsError(f"{file}: the step's summary cannot be written: {error.strerror}") from error
+
+
+def _recorded(results: Results) -> Path | None:
+    """The suite's file as the run has noted it, where it lies below the repository or the current directory."""
+    from stateval.results.directory import ResultsDirectory
+
+    noted = results.record.suite_file if isinstance(results, ResultsDirectory) else None
+    roots = [Path(os.environ.get("GITHUB_WORKSPACE") or "."), *_repository(), Path()]
+    return next((absolute(root / noted) for root in roots if (root / noted).is_file()), None) if noted else None
+
+
+def _repository() -> list[Path]:
+    here = absolute(Path())
+    return [parent for parent in (here, *here.parents) if (parent / ".git").exists()][:1]
 
 
 def _suite_file(given: Path | None) -> Path | None:

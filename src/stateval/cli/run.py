@@ -258,6 +258,10 @@ def _report(session: Session, *, quiet: bool) -> None:
 
 def _complain_of(outcome: RunOutcome, *, saved: bool) -> None:
     """Says why a run stopped before its end, or why else it does not count as finished; and how it can go on."""
+    if saved and not outcome.summary.finished:
+        screen.complain("the same command goes on where this run stopped; `--fresh` begins anew")
+    elif saved and any(model.errors for model in outcome.summary.models):
+        screen.complain("`--retry-errors` runs the samples with errors again")
     if outcome.error is not None:
         screen.complain_of(outcome.error)
     elif outcome.stopped_because is not None:
@@ -265,7 +269,3 @@ def _complain_of(outcome: RunOutcome, *, saved: bool) -> None:
     elif outcome.exit_status is ExitStatus.UNFINISHED:
         finished = outcome.summary.finished
         screen.complain(f"error: {'every sample errored' if finished else 'not every planned sample was reached'}")
-    if saved and not outcome.summary.finished:
-        screen.complain("the same command goes on where this run stopped; `--fresh` begins anew")
-    elif saved and any(model.errors for model in outcome.summary.models):
-        screen.complain("`--retry-errors` runs the samples with errors again")

@@ -33,8 +33,9 @@ NO_INPUTS = RunInputs()
 class RunRecord(Record):
     """`.stateval/run.json`: whose run this is. `identity` is a hash of the suite's name and targets.
 
-    `on_error` and `pass_threshold` say how its observations count. `mixed`: some lines may stand on other inputs than
-    `inputs`, or be superseded by later ones; so it is while a resumed run brings what changed up to date.
+    `suite_file` is relative to the root of its repository, or to where the command ran. `on_error` and
+    `pass_threshold` say how the run's observations count. `mixed`: some lines may stand on other inputs than `inputs`, or
+    be superseded by later ones; so it is while a resumed run brings what changed up to date.
     """
 
     suite: str
@@ -43,6 +44,7 @@ class RunRecord(Record):
     num_runs: int = 1
     planned: int = 0
     inputs: RunInputs = NO_INPUTS
+    suite_file: str | None = None
     on_error: str = "fail"
     pass_threshold: float = 1.0
     stateval: str = ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from stateval.errors import ResultsError, UsageError
 from stateval.gates import BaselineKey, BaselineRun, Baselines, BaselineUse, baseline_uses
 from stateval.records.digest import digest_of
+from stateval.results.directory import ResultsDirectory
 from stateval.results.opening import open_results
 from stateval.results.reading import Results
 from stateval.running.keys import row_hash, run_inputs
@@ -26,17 +27,18 @@ _SHOWN = 3
 _ADVICE = "make a new baseline with today's suite, or compare all the same with `force: true`, which marks the verdict"
 
 
-def load_baselines(plan: RunPlan) -> Baselines:
+def load_baselines(plan: RunPlan, *, own: Path | None = None) -> Baselines:
     """What `evaluate_gates` compares today's run with, read before that run begins; empty where no gate asks.
 
     A directory stands for the last finished run in it: its own, or the latest below its `history`. Reads the dataset
     once, for the hashes of its rows. Raises UsageError where a baseline cannot be had, or must not be compared with
-    today's run because rows or graders differ or cannot be checked; `force` marks those instead.
+    today's run because rows or graders differ or cannot be checked; `force` marks those instead. `own` is the directory
+    of a run that goes on, which is no earlier one.
     """
     uses = list(dict.fromkeys(baseline_uses(plan.gates, plan.metric_keys)))
     if not uses:
         return {}
-    comparing = _Comparing(plan)
+    comparing = _Comparing(plan, own)
     return {
         BaselineKey(use.baseline.results, use.metric, model.label): comparing.run(use, model.label)
         for use in uses
@@ -82,8 +84,9 @@ class _Earlier:
 class _Comparing:
     """Opens each directory, and reads each model of it, once."""
 
-    def __init__(self, plan: RunPlan) -> None:
+    def __init__(self, plan: RunPlan, own: Path | None) -> None:
         self._plan = plan
+        self._own = own
         self._inputs = run_inputs(plan)
         self._opened: dict[str, Results] = {}
         self._read: dict[tuple[str, str], _Earlier] = {}
@@ -91,7 +94,7 @@ class _Comparing:
     def run(self, use: BaselineUse, label: str) -> BaselineRun:
         name = use.baseline.results
         if name not in self._opened:
-            self._opened[name] = _last_finished(Path(name))
+            self._opened[name] = _last_finished(Path(name), self._own)
         results = self._opened[name]
         _require_metric(results, use.metric)
         theirs = _label(results, label)
@@ -148,12 +151,12 @@ class _Comparing:
         return (sample.key for sample in self._plan.dataset if digest_of(sample.key) in digests)
 
 
-def _last_finished(path: Path) -> Results:
+def _last_finished(path: Path, own: Path | None) -> Results:
     """The last finished run in a directory. Raises UsageError, with what to do, where there is none."""
     found: Results | None = None
     problem = f"the baseline {path} does not exist"
     for place in (path, *_earlier_runs(path)):
-        if not place.exists():
+        if not place.exists() or place == own:
             continue
         try:
             found = open_results(place)
@@ -172,6 +175,8 @@ def _earlier_runs(path: Path) -> list[Path]:
 
 
 def _is_finished(results: Results) -> bool:
+    if isinstance(results, ResultsDirectory):
+        return results.record.finished is not None
     summary = results.summary()
     return summary is None or summary.finished
 

@@ -99,8 +99,8 @@ class RunPlan:
     """All that the runner needs.
 
     `dataset` is already filtered, split and cut to `max_samples`. `config` is what `suite.json` shows as the
-    configuration; `secrets` are values to keep out of every file. `identity` names the suite and its target, so that
-    an unfinished run is only ever continued by the same suite.
+    configuration; `secrets` are values to keep out of every file; `suite_file` is a path that means the same on other
+    machines.
     """
 
     name: str
@@ -121,6 +121,7 @@ class RunPlan:
     seed: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     secrets: frozenset[str] = frozenset()
+    suite_file: str | None = None
 
     @property
     def metric_keys(self) -> tuple[str, ...]:

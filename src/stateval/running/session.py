@@ -122,7 +122,7 @@ async def run_session(
     if path is None:
         raise ValueError("the destination has no path; `find_destination` finds one")
     try:
-        baselines = load_baselines(plan)
+        baselines = load_baselines(plan, own=path if destination.reopens else None)
         with ExitStack() as files, _begun(plan, path, samples=samples, destination=destination) as directory:
             outcome = await run_plan(
                 plan,
@@ -171,6 +171,7 @@ def _begun(plan: RunPlan, path: Path, *, samples: int, destination: Destination)
         planned=samples,
         version=__version__,
         inputs=run_inputs(plan, plan.dataset.digest),
+        suite_file=plan.suite_file,
         on_error=plan.on_error,
         pass_threshold=plan.pass_threshold,
         fresh=destination.fresh,

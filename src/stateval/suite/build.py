@@ -26,6 +26,7 @@ from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
 from stateval.suite.later import refusal
 from stateval.suite.load import LoadedSuite
+from stateval.suite.places import portable_path
 from stateval.suite.spec import DatasetSpec, LocalAgentTargetSpec, MetricRewardSpec, PythonTargetSpec, ToolGraderSpec
 from stateval.suite.yaml_text import Path as FieldPath
 
@@ -119,6 +120,7 @@ class _Building:
                 seed=spec.seed,
                 config=configuration(self._loaded),
                 secrets=frozenset(secrets_in(self._loaded)),
+                suite_file=portable_path(self._loaded.path),
             )
         return built
 

@@ -70,3 +70,14 @@ def _in_python(text: bytes, path: Path) -> Callable[[Field], int]:
 def _line_in_python(field: Field, found: Mapping[str, int]) -> int:
     words = (*_WORDS.get(str(field[0]), ()), "EvalSuite")
     return next((found[word] for word in words if word in found), 1)
+
+
+def portable_path(file: Path) -> str | None:
+    """The path of a file as it means the same on other machines, with `/` between its parts.
+
+    It is relative to the root of the repository that the file lies in, else to the current directory; None where it
+    lies below neither.
+    """
+    file = file.absolute()
+    roots = [parent for parent in file.parents if (parent / ".git").exists()][:1] or [Path.cwd()]
+    return file.relative_to(roots[0]).as_posix() if file.is_relative_to(roots[0]) else None
