@@ -25,10 +25,12 @@ from stateval.loading.fingerprint import fingerprint_of
 from stateval.records.protocols import Extractor, Grader, RewardComposer, Snapshots, Target
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.rewards import CustomReward, MetricReward
+from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, OnError, RunPlan, Script
 from stateval.running.session import Destination, already_checked, find_destination, run_session
 from stateval.suite.build import build_plan, check_plan
 from stateval.suite.load import load_suite
+from stateval.suite.spec import LimitsSpec
 from stateval.targets.python_target import PythonTarget
 
 _T = TypeVar("_T")
@@ -108,6 +110,7 @@ class EvalSuite:
         split: `{"holdout": 0.2, "seed": 7, "use": "dev"}`.
         num_runs: repeats of the whole suite.
         output: the results directory, made absolute at once; a new one below `.stateval/runs` by default.
+        limits: what one run may use before it is stopped: `cost_usd`, `tokens`, `minutes`, `errors`.
         setup: a function without parameters that runs once, first.
 
     The other arguments are those of a suite file. Relative paths are relative to the current directory.
@@ -135,6 +138,7 @@ class EvalSuite:
         exclude_tags: Sequence[str] = (),
         snapshots: str = "none",
         on_error: str = "fail",
+        limits: Mapping[str, float] | None = None,
         pass_threshold: float = 1.0,
         setup: Callable[[], Any] | None = None,
     ) -> None:
@@ -167,6 +171,7 @@ class EvalSuite:
             max_concurrent=max_concurrent,
             snapshots=_choice(Snapshots, snapshots, "snapshots"),
             on_error=_choice(OnError, on_error, "on_error"),
+            limits=Limits(**_checked(LimitsSpec.model_validate, limits or {}, "limits").model_dump()),
             pass_threshold=pass_threshold,
             setup=Script(setup, getattr(setup, "__name__", "setup")) if setup else None,
             config={"name": name, "num_runs": num_runs, "max_concurrent": max_concurrent, "on_error": on_error},

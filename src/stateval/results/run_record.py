@@ -34,7 +34,7 @@ class RunRecord(Record):
     """`.stateval/run.json`: whose run this is. `identity` is a hash of the suite's name and targets.
 
     `suite_file` is relative to the root of its repository, or to where the command ran. `on_error` and
-    `pass_threshold` say how the run's observations count. `mixed`: some lines may stand on other inputs than `inputs`, or
+    `pass_threshold` say how its observations count. `mixed`: some lines may stand on other inputs than `inputs`, or
     be superseded by later ones; so it is while a resumed run brings what changed up to date.
     """
 
