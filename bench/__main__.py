@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from bench import compare, install_size, start_up, throughput
+from bench import compare, install_size, regrade, resume, start_up, throughput
 from bench.environments import Environments
 from bench.report import rewrite_readme
 
 BENCHMARKS = {
     "throughput": throughput.measure,
+    "resume": resume.measure,
+    "regrade": regrade.measure,
     "compare": compare.measure,
     "start-up": start_up.measure,
     "install-size": install_size.measure,

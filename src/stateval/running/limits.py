@@ -33,13 +33,16 @@ class Meter:
     errors: int = 0
     _unknown: str | None = field(default=None, init=False)
 
-    def add(self, seen: Observation) -> str | None:
-        """Counts one observation in; a sentence that says which limit is reached, or None."""
+    def add(self, seen: Observation, *, has_run: bool = True) -> str | None:
+        """Counts one observation in; a sentence that says which limit is reached, or None.
+
+        What a kept conversation has cost was paid by an earlier run: one that has not run costs nothing.
+        """
         self.errors += seen.error is not None
-        if seen.usage is not None:
-            self.tokens += seen.usage.total_tokens
-            self.cost += seen.usage.cost or 0.0
-        self._unknown = self._unknown or self._not_known(seen)
+        if has_run:
+            self.tokens += seen.usage.total_tokens if seen.usage else 0
+            self.cost += (seen.usage.cost or 0.0) if seen.usage else 0.0
+            self._unknown = self._unknown or self._not_known(seen)
         return self._reached()
 
     def _reached(self) -> str | None:

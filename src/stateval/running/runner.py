@@ -244,6 +244,30 @@ class _Runner:
 
     async def _run_sample(self, runner: SampleRunner, model: ModelPlan, sample: Sample, run: int) -> None:
         self._say(lambda: SampleStarted(model=model.label, run=run, sample_id=sample.key))
+        result = await self._graded_anew(runner, model, sample, run)
+        is_kept = result is not None
+        if result is None and not self.kept.only_kept:
+            result = await runner.run(model, sample, run, self._on_turn(model, sample, run))
+        self.left -= 1
+        if result is None:
+            self.not_kept += 1
+            return
+        seen = self._keep(model, run, result)
+        if result.error is not None and self.plan.on_error is OnError.STOP:
+            self.stop(f"sample {sample.key} errored and `on_error` is `stop`: {result.error.message}")
+        reached = self.meter.add(seen, has_run=not is_kept)
+        if reached is not None and self.left:
+            self.stop(reached)
+
+    async def _graded_anew(
+        self, runner: SampleRunner, model: ModelPlan, sample: Sample, run: int
+    ) -> SampleResult | None:
+        """The result of the sample's kept conversation; None where it has none that fits."""
+        reader = self.kept.again.get((model.label, run))
+        kept = reader(digest_of(sample.key)) if reader else None
+        return await runner.regrade(model, sample, run, kept) if kept else None
+
+    def _on_turn(self, model: ModelPlan, sample: Sample, run: int) -> OnTurn:
         loop = asyncio.get_running_loop()
 
         def on_turn(turn: int, turns: int) -> None:
@@ -252,28 +276,7 @@ class _Runner:
                 event = TurnFinished(model=model.label, run=run, sample_id=sample.key, turn=turn, turns=turns)
                 loop.call_soon_threadsafe(self._say, lambda: event)
 
-        result = await self._result(runner, model, sample, run, on_turn)
-        self.left -= 1
-        if result is None:
-            self.not_kept += 1
-            return
-        seen = self._keep(model, run, result)
-        if result.error is not None and self.plan.on_error is OnError.STOP:
-            self.stop(f"sample {sample.key} errored and `on_error` is `stop`: {result.error.message}")
-        reached = self.meter.add(seen)
-        if reached is not None and self.left:
-            self.stop(reached)
-
-    async def _result(
-        self, runner: SampleRunner, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn
-    ) -> SampleResult | None:
-        """The sample's result; None where only kept conversations are graded and it has none."""
-        reader = self.kept.again.get((model.label, run))
-        kept = reader(digest_of(sample.key)) if reader else None
-        graded = await runner.regrade(model, sample, run, kept) if kept else None
-        if graded is not None or self.kept.only_kept:
-            return graded
-        return await runner.run(model, sample, run, on_turn)
+        return on_turn
 
     def _keep(self, model: ModelPlan, run: int, result: SampleResult) -> Observation:
         """Writes a result and tells of it; one that cannot be written is kept as the error that it is."""
