@@ -33,8 +33,8 @@ def measure(environments: Environments, runs: int) -> Table:
         size = (Path(scratch) / str(LARGE) / "own" / "default.jsonl").stat().st_size / LARGE
     peer = measured[0]
     remarks = (
-        f"Medians of {runs} runs, alternating, each whole process on one core, start, check of the dataset, summary and "
-        f"exit included; a result of stateval has {size:,.0f} bytes. The aim: 5,000 conversations a second.",
+        f"Medians of {runs} runs, alternating, each whole process on one core, start, check of the dataset, summary "
+        f"and exit included; a result of stateval has {size:,.0f} bytes. The aim: 5,000 conversations a second.",
         "letta-evals holds all results in memory; stateval reads one line at a time.",
     )
     headings = ["contender", "conversations", "seconds", "conversations/s", "letta-evals = 1", "peak MB"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,38 @@ def test_the_python_api_grades_anew_and_goes_on(kept: EvalTester, monkeypatch: p
 
 def lines_of(directory: Path) -> int:
     return (directory / "default.jsonl").read_bytes().count(b"\n")
+
+
+def test_what_cannot_be_graded_leaves_the_run_in_the_directory_where_it_is(kept: EvalTester) -> None:
+    kept.write_rows([{**row, "id": f"other-{row['id']}"} for row in ROWS])
+    assert kept.run("suite.yaml", "--cached", kept.results_path).status == 2
+    assert not (kept.results_path / "history").exists()
+    assert len(kept.results()) == 12
+
+
+def test_kept_conversations_cost_nothing(kept: EvalTester) -> None:
+    """A limit in tokens would stop a run of agents that do not tell of any."""
+    again = regraded(kept, "--cached", kept.results_path, "--set", "limits.tokens=1")
+    assert len(list(again.results("default"))) == 12
+
+
+def test_fault_74_a_signal_ends_a_run_in_which_nothing_ever_waits(kept: EvalTester) -> None:
+    rows = [{"id": f"s{n}", "input": "x", "ground_truth": "apples"} for n in range(4000)]
+    kept.write_rows(rows)
+    kept.write("agent.py", "def make(sample):\n    return lambda message: 'apples'\n")
+    place = kept.path / "many"
+    assert kept.command("run", "suite.yaml", "--output", place, "--display", "none").status == 0
+    kept.write("graders.py", GRADERS.replace("return 0.5", "sum(range(20000)); return 0.6"))
+    process = kept.start("run", "suite.yaml", "--cached", place, "--output", kept.path / "again", "--display", "json")
+    assert process.stdout is not None
+    while json.loads(process.stdout.readline())["event"] != "sample_finished":
+        pass
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    graded = len(list(ResultsDirectory.open(kept.path / "again").results("default")))
+    assert 0 < graded < 4000
+    finished = kept.command("run", "suite.yaml", "--cached", place, "--output", kept.path / "again")
+    assert finished.status == 0, finished.output
+    assert f"resuming: {graded:,} of 4,000 done" in finished.stdout
+    assert len(list(ResultsDirectory.open(kept.path / "again").results("default"))) == 4000

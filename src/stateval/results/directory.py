@@ -253,14 +253,15 @@ class ResultsDirectory:
         path = self.path / "summary.json"
         return Summary.from_json(path.read_bytes()) if path.exists() else None
 
-    def write_suite(self, config: Mapping[str, Any], samples: Iterable[Sample]) -> None:
-        """`suite.json`, a sample at a time."""
+    def write_suite(self, config: Mapping[str, Any], samples: Iterable[Sample | bytes]) -> None:
+        """`suite.json`, a sample at a time; samples may be JSON already."""
 
         def chunks() -> Iterator[bytes]:
             head = dump_json({"suite": self.record.suite, "config": config}, indent=True)
             yield head.rstrip().removesuffix(b"}").rstrip() + b',\n  "samples": ['
             for number, sample in enumerate(samples):
-                yield (b",\n    " if number else b"\n    ") + sample.to_json()
+                text = sample if isinstance(sample, bytes) else sample.to_json()
+                yield (b",\n    " if number else b"\n    ") + text
             yield b"\n  ]\n}\n"
 
         self._write(self.path / "suite.json", chunks())

@@ -32,6 +32,11 @@ def read_samples(path: Path) -> Iterator[Sample]:
         yield _sample(line, path)
 
 
+def raw_samples(path: Path) -> Iterator[bytes]:
+    """The JSON of each sample, in the order of the dataset."""
+    return (text for text, _ in _lines(path))
+
+
 def _places(path: Path) -> Iterator[tuple[str, int, int]]:
     for line, offset in _lines(path):
         yield _sample(line, path).key, offset, len(line)

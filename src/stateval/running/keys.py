@@ -28,15 +28,21 @@ class StageKeyMaker:
         self._graders = {binding.key: _encoded(_of_binding(binding)) for binding in plan.graders}
         self._reward = _encoded(plan.reward.fingerprint) if plan.reward else None
 
-    def keys(self, model: ModelPlan, sample: Sample, run: int, *, target: str | None = None) -> StageKeys:
-        """The keys of one sample with one model in one run; `target` is that of a conversation that is graded anew."""
+    def keys(self, model: ModelPlan, sample: Sample, run: int, *, kept: StageKeys | None = None) -> StageKeys:
+        """The keys of one sample with one model in one run; `kept` are those of a conversation that is graded anew."""
         row = sample.to_dict()
         whole = dump_json(row, sort_keys=True)
-        seen = dump_json({name: value for name, value in row.items() if name not in _FOR_GRADERS_ONLY}, sort_keys=True)
-        target = target or _hash(self._models[model.label], seen, str(run).encode())
+        hashed = _hash(whole)
+        if kept is not None and kept.row == hashed and kept.input is not None:
+            target, seen = kept.target, kept.input
+        else:
+            said = {name: value for name, value in row.items() if name not in _FOR_GRADERS_ONLY}
+            bytes_seen = dump_json(said, sort_keys=True)
+            target = kept.target if kept else _hash(self._models[model.label], bytes_seen, str(run).encode())
+            seen = _hash(bytes_seen)
         grades = {key: _hash(target.encode(), whole, binding) for key, binding in self._graders.items()}
         reward = _hash(whole, self._reward, *(key.encode() for key in grades.values())) if self._reward else None
-        return StageKeys(target=target, row=_hash(whole), input=_hash(seen), grades=grades, reward=reward)
+        return StageKeys(target=target, row=hashed, input=seen, grades=grades, reward=reward)
 
 
 def row_hash(sample: Sample) -> str:

@@ -23,7 +23,7 @@ def kept_conversations(plan: RunPlan, results: Results, files: ExitStack) -> Map
 
     A model is that of the same label, or the only one where there is only one on both sides. A run is that of the same
     number: a repeat is never answered from another. Raises UsageError where a model or a run has no results, or no
-    sample of the dataset has any. `files` closes what stays open.
+    sample of the dataset has any. `files` closes what stays open: lines are found also when their file is moved.
     """
     readers = {
         (model.label, run): _reader(results, label, run, files)

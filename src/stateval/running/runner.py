@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 
 from stateval.errors import (
     DatasetError,
@@ -50,6 +52,7 @@ from stateval.stats.table import ObservationTable
 logger = logging.getLogger(__name__)
 
 _SECONDS_TO_CLEAN_UP = 60.0
+_SECONDS_WITHOUT_GIVING_WAY = 0.05
 
 
 @dataclass(slots=True)
@@ -128,6 +131,7 @@ class _Runner:
     written: Counter[Slot] = field(default_factory=Counter)
     new: Counter[str] = field(default_factory=Counter)
     not_kept: int = 0
+    gave_way: float = 0.0
     left: int = field(init=False)
     meter: Meter = field(init=False)
     workers: int = 0
@@ -238,9 +242,17 @@ class _Runner:
         try:
             for model, sample, run in items:
                 self._start_worker(tasks, runner, items)
+                await self._let_others_run()
                 await self._run_sample(runner, model, sample, run)
         except StatevalError as error:
             self.stop(str(error), error)
+
+    async def _let_others_run(self) -> None:
+        """Gives way now and then: agents and graders that never wait would keep signals and the screen waiting."""
+        now = time.monotonic()
+        if now - self.gave_way > _SECONDS_WITHOUT_GIVING_WAY:
+            self.gave_way = now
+            await anyio.lowlevel.checkpoint()
 
     async def _run_sample(self, runner: SampleRunner, model: ModelPlan, sample: Sample, run: int) -> None:
         self._say(lambda: SampleStarted(model=model.label, run=run, sample_id=sample.key))

@@ -84,7 +84,7 @@ class SampleRunner:
         conversation keeps its error. None where the row that the agent saw is not today's. Raises ModelUnavailable.
         """
         before = kept.stage_keys
-        keys = self._keys.keys(model, sample, run, target=before.target if before else None)
+        keys = self._keys.keys(model, sample, run, kept=before)
         if before and before.input and before.input != keys.input:
             return None
         changes = {"run": run, "stage_keys": keys, "tags": sample.tags or None, "cluster": sample.cluster}

@@ -5,22 +5,25 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from stateval import __version__
 from stateval.errors import UsageError
+from stateval.records.sample import Sample
 from stateval.redaction import Redaction, secrets_of_environment
 from stateval.results.directory import ResultsDirectory, default_directory
 from stateval.results.opening import open_results
+from stateval.results.reading import Results
 from stateval.results.run_record import RunRecord, read_run_record
+from stateval.results.samples import raw_samples
 from stateval.results.taking import find_run
 from stateval.running.baseline import load_baselines
 from stateval.running.events import EventChannel
-from stateval.running.kept import Kept
 from stateval.running.keys import run_inputs, suite_identity
 from stateval.running.plan import RunPlan
 from stateval.running.regrade import kept_conversations
@@ -123,12 +126,28 @@ async def run_session(
         raise ValueError("the destination has no path; `find_destination` finds one")
     try:
         baselines = load_baselines(plan, own=path if destination.reopens else None)
-        with ExitStack() as files, _begun(plan, path, samples=samples, destination=destination) as directory:
+        with ExitStack() as files:
+            cached = open_results(destination.cached) if destination.cached is not None else None
+            conversations = kept_conversations(plan, cached, files) if cached is not None else None
+            directory = files.enter_context(_begun(plan, path, samples=samples, destination=destination))
+            if directory.earlier is None or directory.record.mixed:
+                directory.write_suite(_config(plan, destination), _samples_of(plan, cached, directory))
+            kept = take_up(
+                plan,
+                directory,
+                files,
+                samples=samples,
+                retry_errors=destination.retry_errors,
+                graded_anew=conversations is not None,
+            )
+            if conversations is not None:
+                notes = (f"the conversations of {destination.cached} are graded anew; no target is run", *kept.notes)
+                kept = replace(kept, again=conversations, only_kept=True, notes=notes)
             outcome = await run_plan(
                 plan,
                 directory,
                 samples=samples,
-                kept=_kept(plan, directory, files, samples=samples, destination=destination),
+                kept=kept,
                 channel=channel,
                 handle_signals=handle_signals,
                 lasting=destination.save,
@@ -159,9 +178,6 @@ def _identity(plan: RunPlan, destination: Destination) -> str:
 @contextmanager
 def _begun(plan: RunPlan, path: Path, *, samples: int, destination: Destination) -> Iterator[ResultsDirectory]:
     redaction = Redaction(plan.secrets | secrets_of_environment())
-    config = {**plan.config, "dataset_provenance": dict(plan.dataset.provenance), "stateval_version": __version__}
-    if destination.cached is not None:
-        config["regraded_from"] = str(destination.cached)
     with ResultsDirectory.begin(
         path,
         suite=plan.name,
@@ -178,21 +194,20 @@ def _begun(plan: RunPlan, path: Path, *, samples: int, destination: Destination)
         reopen=destination.reopens,
         redaction=redaction,
     ) as directory:
-        if directory.earlier is None or directory.record.mixed:
-            directory.write_suite(config, plan.dataset)
         yield directory
 
 
-def _kept(
-    plan: RunPlan, directory: ResultsDirectory, files: ExitStack, *, samples: int, destination: Destination
-) -> Kept:
-    """What need not be computed, of an earlier start of this run or of the results that are graded anew."""
-    cached = destination.cached
-    if cached is None:
-        return take_up(plan, directory, files, samples=samples, retry_errors=destination.retry_errors)
-    if cached.absolute() == directory.path and directory.moved_to is not None:
-        cached = directory.moved_to
-    conversations = kept_conversations(plan, open_results(cached), files)
-    kept = take_up(plan, directory, files, samples=samples, retry_errors=destination.retry_errors, graded_anew=True)
-    notes = (f"the conversations of {cached} are graded anew; no target is run", *kept.notes)
-    return replace(kept, again=conversations, only_kept=True, notes=notes)
+def _config(plan: RunPlan, destination: Destination) -> dict[str, Any]:
+    config = {**plan.config, "dataset_provenance": dict(plan.dataset.provenance), "stateval_version": __version__}
+    return config | ({} if destination.cached is None else {"regraded_from": str(destination.cached)})
+
+
+def _samples_of(plan: RunPlan, cached: Results | None, directory: ResultsDirectory) -> Iterable[Sample | bytes]:
+    """The samples, or what results of the very same rows have kept of them."""
+    if isinstance(cached, ResultsDirectory) and not cached.record.mixed:
+        digest = cached.inputs.dataset
+        is_own = cached.path.absolute() == directory.path and directory.moved_to is not None
+        file = (directory.moved_to if is_own and directory.moved_to else cached.path) / "suite.json"
+        if digest is not None and digest == plan.dataset.digest and file.exists():
+            return raw_samples(file)
+    return plan.dataset
