@@ -440,9 +440,18 @@ def test_annotations_stand_on_the_suites_own_lines(evaltester, exported):
     assert "measured 0.5; n = 2" in found[0][2]
 
 
+def test_the_suite_that_a_run_has_noted_is_found_again(evaltester, exported):
+    ran(evaltester, status=ExitStatus.GATE_FAILED, gate={"metric_key": "quality", "op": "gte", "value": 0.9})
+    assert evaltester.directory.record.suite_file == "suite.yaml"
+    (gate,) = [said for kind, said, _ in annotations(exported("--github")) if kind == "error"]
+    assert gate["file"] == "suite.yaml"
+    line = (evaltester.path / "suite.yaml").read_text(encoding="utf-8").splitlines()[int(gate["line"]) - 1]
+    assert line.startswith(("gate:", "  metric_key: quality"))
+
+
 def test_without_the_suite_annotations_have_no_place_and_no_path_of_a_machine(evaltester, exported):
     ran(evaltester, status=ExitStatus.GATE_FAILED, gate={"metric_key": "quality", "op": "gte", "value": 0.9})
-    finished = exported("--github")
+    finished = exported("--github", cwd=evaltester.results_path)
     assert all(set(said) == {"title"} for _, said, _ in annotations(finished))
     elsewhere = exported(
         "--github",

@@ -465,5 +465,5 @@ def test_points_take_few_bytes() -> None:
     kept = sample_points(selection, "accuracy", errored=None)
     current, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert current / kept.n < 40
-    assert peak / kept.n < 60
+    assert current / kept.n < 28 + 16 + 4  # the points, and the order of rows that the table keeps
+    assert peak / kept.n < 80

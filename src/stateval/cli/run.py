@@ -83,17 +83,22 @@ def run(
         started_in=started_in,
     )
     with screen.only_ours() if shown is Display.JSON else nullcontext():
-        plan, place_in_suite, notes = _prepared(suite, overrides)
-        destination = wanted.destination(plan, place_in_suite)
-        samples, warnings = _checked(plan, destination)
-        if not quiet:
-            for note in (*notes, *warnings):
-                screen.complain(f"note: {note}")
-        session = _run_with_display(plan, samples, destination, shown)
-        if shown is not Display.JSON:
-            _report(session, quiet=quiet)
-        _complain_of(session.outcome, saved=session.saved)
-    raise typer.Exit(session.outcome.exit_status)
+        status = _run(suite, overrides, wanted, shown, quiet=quiet)
+    raise typer.Exit(status)
+
+
+def _run(suite: Path, overrides: Sequence[Override], wanted: _Wanted, shown: Display, *, quiet: bool) -> ExitStatus:
+    plan, place_in_suite, notes = _prepared(suite, overrides)
+    destination = wanted.destination(plan, place_in_suite)
+    samples, warnings = _checked(plan, destination)
+    if not quiet:
+        for note in (*notes, *warnings):
+            screen.complain(f"note: {note}")
+    session = _run_with_display(plan, samples, destination, shown)
+    if shown is not Display.JSON:
+        _report(session, quiet=quiet)
+    _complain_of(session.outcome, saved=session.saved)
+    return session.outcome.exit_status
 
 
 def _is_suite(value: str) -> bool:
