@@ -340,7 +340,7 @@ def test_an_unfinished_run_of_another_suite_is_left_alone(evaltester: EvalTester
     done = stopped_run(evaltester)
     refused = evaltester.run("suite.yaml", "--set", "name=another")
     assert refused.status == 2
-    assert "unfinished run of another suite or target ('test-suite')" in refused.stderr
+    assert "unfinished run of another suite or target (its suite is 'test-suite')" in refused.stderr
     assert "--fresh" in refused.stderr
     assert lines(evaltester.directory.journal_path("default")) == done
     assert evaltester.run("suite.yaml", "--set", "name=another", "--fresh").status == 0

@@ -263,7 +263,7 @@ def _report(session: Session, *, quiet: bool) -> None:
 
 def _complain_of(outcome: RunOutcome, *, saved: bool) -> None:
     """Says why a run stopped before its end, or why else it does not count as finished; and how it can go on."""
-    if saved and not outcome.summary.finished:
+    if saved and not outcome.summary.finished and outcome.can_go_on:
         screen.complain("the same command goes on where this run stopped; `--fresh` begins anew")
     elif saved and any(model.errors for model in outcome.summary.models):
         screen.complain("`--retry-errors` runs the samples with errors again")

@@ -134,12 +134,14 @@ class SimpleDisplay:
         self._stream = stream
         self._redaction = redaction or Redaction()
         self._shown = 0
+        self._has_started = False
         self._several_models = False
         self._several_runs = False
 
     def update(self, event: Event, progress: Progress) -> None:
         match event:
             case RunStarted():
+                self._has_started = True
                 self._several_models, self._several_runs = len(event.models) > 1, event.runs > 1
                 place = f"; results: {event.directory}" if event.directory else ""
                 self._write(f"{event.suite}: {self._size(event)}{place}")
@@ -153,6 +155,8 @@ class SimpleDisplay:
     def refresh(self, progress: Progress) -> None: ...
 
     def close(self, progress: Progress, dropped: int) -> None:
+        if not self._has_started:
+            return
         self._write(f"{progress.finished} of {progress.total} finished, {progress.errored} errored")
         if dropped:
             self._write(f"{dropped} progress events were not shown, for the screen could not keep up")

@@ -45,6 +45,9 @@ def default_directory(suite: str, *, below: Path | None = None) -> Path:
     return (below or Path.cwd()) / ".stateval" / "runs" / f"{name}-{time}-{secrets.token_hex(3)}"
 
 
+_NO_SETTINGS: Mapping[str, str] = {}
+
+
 class ResultsDirectory:
     """A directory of results: read it as it is, or `begin` a run in it and write.
 
@@ -82,6 +85,8 @@ class ResultsDirectory:
         version: str,
         inputs: RunInputs = NO_INPUTS,
         suite_file: str | None = None,
+        settings: Mapping[str, str] = _NO_SETTINGS,
+        cached: Path | None = None,
         on_error: str = "fail",
         pass_threshold: float = 1.0,
         fresh: bool = False,
@@ -91,7 +96,7 @@ class ResultsDirectory:
         """Takes the directory for a run.
 
         An unfinished run of the same identity is continued (with `fresh` it is moved to `history`); a finished one is
-        moved to `history` first, whole (with `reopen` it is continued).
+        moved to `history` first, whole (with `reopen` it is continued). `cached`: whose conversations are graded anew.
 
         Raises UsageError where the directory cannot be written, holds other things, or an unfinished run of another
         identity; ResultsLocked where another process works in it.
@@ -99,7 +104,6 @@ class ResultsDirectory:
         path = path.absolute()  # an agent may change the current directory
         held = lock(path)
         try:
-            found = make_room(path, identity=identity, fresh=fresh, reopen=reopen)
             record = RunRecord(
                 suite=suite,
                 identity=identity,
@@ -108,13 +112,18 @@ class ResultsDirectory:
                 planned=planned,
                 inputs=inputs,
                 suite_file=suite_file,
+                settings=dict(settings),
+                cached=str(cached) if cached is not None else None,
                 on_error=on_error,
                 pass_threshold=pass_threshold,
                 stateval=version,
                 started=datetime.now(UTC),
             )
+            found = make_room(path, record, fresh=fresh, reopen=reopen)
+            if found.moved_to is not None and cached == path:
+                record = record.model_copy(update={"cached": found.moved_to.relative_to(path).as_posix()})
             if found.unfinished is not None:
-                record = _continued(found.unfinished, record)
+                record = _continued(found.unfinished, record, path)
             directory = cls(path, record, redaction=redaction)
             directory._lock, directory.earlier, directory.moved_to = held, found.unfinished, found.moved_to
             directory._prepare()
@@ -235,12 +244,16 @@ class ResultsDirectory:
         self.record = self.record.model_copy(update={"mixed": True})
         self._write_record()
 
-    def compact(self) -> None:
-        """Moves superseded lines to `history`. Nothing in the directory is mixed after it."""
+    def drop_superseded(self) -> None:
+        """Moves superseded lines of a mixed run to `history`."""
         for label in self.labels:
             for run in self.runs():
                 if superseded := self._superseded(label, run):
                     self.set_aside(label, run, superseded)
+
+    def compact(self) -> None:
+        """The same; nothing in the directory is mixed after it."""
+        self.drop_superseded()
         self.record = self.record.model_copy(update={"mixed": False})
         self._write_record()
 
@@ -316,10 +329,10 @@ class ResultsDirectory:
                 lay_out(self.path, self.earlier, self.record.num_runs)
                 (self.path / "summary.json").unlink(missing_ok=True)  # that of the run before it is continued
             (self.path / ".stateval" / "index").mkdir(parents=True, exist_ok=True)
+            self._write_record()  # before anything that would look like somebody else's, were we killed here
             if self.record.num_runs > 1:
                 for name in self.record.models.values():
                     (self.path / name).mkdir(exist_ok=True)
-            self._write_record()
 
     def _write_record(self) -> None:
         self._write(self.path / RUN_FILE, [dump_json(self.record.to_dict(), indent=True)])
@@ -328,12 +341,14 @@ class ResultsDirectory:
         write_whole(path, map(self._redaction.scrub_json, chunks))
 
 
-def _continued(earlier: RunRecord, today: RunRecord) -> RunRecord:
+def _continued(earlier: RunRecord, today: RunRecord, path: Path) -> RunRecord:
     """The record of a run that goes on: begun when it was begun, and mixed where anything it stands on has changed."""
-    changed = earlier.inputs != today.inputs or earlier.inputs.dataset is None
+    other_source = today.cached not in (earlier.cached, str(path))
+    changed = other_source or earlier.inputs != today.inputs or earlier.inputs.dataset is None
     return today.model_copy(
         update={
             "models": earlier.models,
+            "cached": today.cached if other_source else earlier.cached,
             "started": earlier.started,
             "resumed": [*earlier.resumed, today.started],
             "mixed": earlier.mixed or changed,

@@ -7,6 +7,7 @@ where it does not fit its journal.
 
 from __future__ import annotations
 
+import mmap
 import os
 from collections.abc import Container, Iterator
 from contextlib import suppress
@@ -24,6 +25,8 @@ from stateval.redaction import Redaction
 from stateval.results.storage import before_change, storage_error
 
 _PIECE = 65_536
+_LINE_BEGIN = b'{"sample_id":'
+_LINE_END = ord("\n")
 _ROWS_AT_ONCE = 32_768
 """Bytes of the index that are written at once; a killed process loses at most so many, and no line of the journal."""
 
@@ -95,9 +98,14 @@ class Journal:
         """Makes sure that everything is on the disk. An index without room is short; readers do without its end."""
         with suppress(ResultsError):
             self._write_rows()
-        for descriptor in (self._journal, self._index):
-            os.fsync(descriptor)
-            os.close(descriptor)
+        try:
+            for descriptor in (self._journal, self._index):
+                os.fsync(descriptor)
+        except OSError as error:
+            raise storage_error(self._path, error) from error
+        finally:
+            for descriptor in (self._journal, self._index):
+                os.close(descriptor)
 
     def _write_rows(self) -> None:
         self._index_size = _write(self._index, bytes(self._rows), self._index_size, self._path)
@@ -118,7 +126,7 @@ def read_entries(path: Path, index: Path) -> Iterator[Entry]:
     A torn last line is left out.
     """
     end = 0
-    for entry in _indexed(index, _ENTRY, path.stat().st_size):
+    for entry in _indexed(index, _ENTRY, path):
         end = entry.offset + entry.length
         yield entry
     for offset, line in _lines(path, start=end):
@@ -129,7 +137,7 @@ def read_entries(path: Path, index: Path) -> Iterator[Entry]:
 def read_lines(path: Path, index: Path) -> Iterator[Line]:
     """The same with the least of each."""
     end = 0
-    for line in _indexed(index, _LINE, path.stat().st_size):
+    for line in _indexed(index, _LINE, path):
         end = line.offset + line.length
         yield line
     for offset, text in _lines(path, start=end):
@@ -218,15 +226,51 @@ def _line_number(path: Path, offset: int) -> int:
         return 1 + sum(1 for _ in iter(lambda: file.tell() < offset and file.readline(), False))
 
 
-def _indexed(index: Path, kind: TypeAdapter[_Row], size: int) -> Iterator[_Row]:
-    """The rows of an index up to the first that does not fit a journal of so many bytes."""
+class JournalFit:
+    """Tells whether a row of an index still says what stands in the journal. A context manager.
+
+    Journals can be edited by hand: a row counts only where a line begins and ends, and is of the row's sample.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.size = path.stat().st_size
+        with path.open("rb") as file:
+            self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
+
+    def has(self, offset: int, length: int, sample_id: str) -> bool:
+        """Whether a line of this sample stands at this place, in bytes."""
+        end = offset + length
+        if self._text is None or length <= 0 or end > self.size or self._text[end - 1] != _LINE_END:
+            return False
+        if not (sample_id.isascii() and sample_id.isprintable()):
+            return self._text[offset] == _LINE_BEGIN[0]
+        as_text = _LINE_BEGIN + dump_json(sample_id)
+        as_number = _LINE_BEGIN + sample_id.encode()
+        found = self._text[offset : offset + len(as_text)]
+        return found == as_text or found.startswith(as_number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._text is not None:
+            self._text.close()
+
+
+def _indexed(index: Path, kind: TypeAdapter[_Row], path: Path) -> Iterator[_Row]:
+    """The rows of an index up to the first that does not fit its journal."""
+    if not index.exists():
+        return
     end = 0
-    for _, text in _lines(index, start=0) if index.exists() else ():
-        row = _decode(text, kind)
-        if row is None or row.offset != end or row.offset + row.length > size:
-            return
-        end = row.offset + row.length
-        yield row
+    with JournalFit(path) as fit:
+        for _, text in _lines(index, start=0):
+            row = _decode(text, kind)
+            if row is None or row.offset != end or not fit.has(row.offset, row.length, row.observation.sample_id):
+                return
+            end = row.offset + row.length
+            yield row
 
 
 def _mend(path: Path, index: Path) -> None:
@@ -237,15 +281,15 @@ def _mend(path: Path, index: Path) -> None:
         _cut(path, _end_of_whole_lines(path))
         if index.exists():
             _cut(index, _end_of_whole_lines(index))
-        end = _end_of_index(index, path.stat().st_size)
+        end = _end_of_index(index, path)
         with index.open("ab" if end else "wb") as rows:
             for offset, line in _lines(path, start=end):
                 result = _result(line, path, offset)
                 rows.write(_encode(Entry(offset, len(line), Observation.of(result), result.stage_keys)) + b"\n")
 
 
-def _end_of_index(index: Path, size: int) -> int:
-    """Up to which byte of its journal an index reaches, by its last row; 0 where it does not fit one of that size.
+def _end_of_index(index: Path, path: Path) -> int:
+    """Up to which byte of its journal an index reaches, by its last row; 0 where that does not fit.
 
     Rows before the last are those of an index that only ever grew; whoever reads them looks at each.
     """
@@ -254,8 +298,9 @@ def _end_of_index(index: Path, size: int) -> int:
     with index.open("rb") as rows:
         rows.seek(max(0, index.stat().st_size - _PIECE))
         last = _decode(rows.read().splitlines()[-1], _LINE)
-    end = last.offset + last.length if last else 0
-    return end if end <= size else 0
+    with JournalFit(path) as fit:
+        fits = last is not None and fit.has(last.offset, last.length, last.observation.sample_id)
+    return last.offset + last.length if last is not None and fits else 0
 
 
 def _end_of_whole_lines(path: Path) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import pydantic_core
 
 from stateval.results.directory import ResultsDirectory
-from stateval.results.journal import Entry, read_entries
+from stateval.results.journal import Entry, JournalFit, read_entries
 from stateval.results.reading import Results
 
 ObservedRow = dict[str, Any]
@@ -38,12 +38,12 @@ def observed_rows(results: Results, label: str, *, checked: bool = False) -> Ite
 def _read(path: Path, index: Path) -> Iterator[ObservedRow]:
     """The rows of the index as far as it fits, and what it lacks from the journal."""
     end, size = 0, path.stat().st_size
-    with suppress(FileNotFoundError), index.open("rb") as rows:
+    with suppress(FileNotFoundError), index.open("rb") as rows, JournalFit(path) as fit:
         for text in rows:
             if not text.endswith(b"\n"):
                 break
             row = pydantic_core.from_json(text, allow_inf_nan=False)
-            if row["offset"] != end or end + row["length"] > size:
+            if row["offset"] != end or not fit.has(end, row["length"], row["observation"]["sample_id"]):
                 break
             end += row["length"]
             yield row

@@ -33,9 +33,11 @@ NO_INPUTS = RunInputs()
 class RunRecord(Record):
     """`.stateval/run.json`: whose run this is. `identity` is a hash of the suite's name and targets.
 
-    `suite_file` is relative to the root of its repository, or to where the command ran. `on_error` and
-    `pass_threshold` say how its observations count. `mixed`: some lines may stand on other inputs than `inputs`, or
-    be superseded by later ones; so it is while a resumed run brings what changed up to date.
+    `suite_file` is relative to the root of its repository, or to where the command ran. `settings` are hashes of the
+    suite's fields, so that it can be said which of them changed. `cached` says whose conversations are graded anew; a
+    path in the directory itself is relative to it. `on_error` and `pass_threshold` say how observations count. `mixed`:
+    some lines may stand on other inputs than `inputs`, or be superseded by later ones; so it is while a resumed run
+    brings what changed up to date.
     """
 
     suite: str
@@ -45,6 +47,8 @@ class RunRecord(Record):
     planned: int = 0
     inputs: RunInputs = NO_INPUTS
     suite_file: str | None = None
+    settings: dict[str, str] = Field(default_factory=dict)
+    cached: str | None = None
     on_error: str = "fail"
     pass_threshold: float = 1.0
     stateval: str = ""
@@ -63,4 +67,6 @@ def read_run_record(path: Path) -> RunRecord | None:
     try:
         return RunRecord.model_validate(load_json(file.read_bytes()))
     except ValueError as error:
-        raise ResultsError(f"{file} is damaged; move the directory away") from error
+        raise ResultsError(
+            f"{file} is damaged; delete {path / '.stateval'}: the results beside it say themselves what is finished"
+        ) from error

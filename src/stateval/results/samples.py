@@ -46,6 +46,8 @@ def _lines(path: Path) -> Iterator[tuple[bytes, int]]:
     """(sample's JSON, its offset): `suite.json` is written with one sample a line."""
     offset = 0
     begun = False
+    if not path.exists():
+        raise ResultsError(f"{path}: there is no such file; the run was stopped before it was written")
     with path.open("rb") as file:
         for line in file:
             if begun and line.startswith(b"    {"):

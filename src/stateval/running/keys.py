@@ -69,6 +69,11 @@ def run_inputs(plan: RunPlan, dataset: str | None = None) -> RunInputs:
     )
 
 
+def settings_of(plan: RunPlan) -> dict[str, str]:
+    """A hash of each field that the suite says."""
+    return {str(name): _hash(_encoded(value)) for name, value in plan.config.items()}
+
+
 def _of_model(model: ModelPlan) -> Mapping[str, Any]:
     return {"target": model.target.fingerprint, "model_handle": model.model_handle}
 

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from stateval.errors import UsageError
 from stateval.records.digest import digest_of
+from stateval.records.encoding import dump_json
 from stateval.records.result import Observation, SampleResult
+from stateval.records.sample import Sample
 from stateval.records.usage import Timing
 from stateval.results.directory import ResultsDirectory
 from stateval.results.journal import Entry, LineReader
-from stateval.results.lines import LineTable
+from stateval.results.lines import DigestSet, LineTable
 from stateval.results.reading import Results
 from stateval.running.kept import Reader, Slot, reader_of
 from stateval.running.plan import RunPlan
@@ -25,8 +27,9 @@ def kept_conversations(plan: RunPlan, results: Results, files: ExitStack) -> Map
     number: a repeat is never answered from another. Raises UsageError where a model or a run has no results, or no
     sample of the dataset has any. `files` closes what stays open: lines are found also when their file is moved.
     """
+    others = _other_inputs(plan, results)
     readers = {
-        (model.label, run): _reader(results, label, run, files)
+        (model.label, run): _without(others, _reader(results, label, run, files))
         for model in plan.models
         for label in [_label_of(model.label, plan, results)]
         for run in range(1, plan.num_runs + 1)
@@ -34,6 +37,26 @@ def kept_conversations(plan: RunPlan, results: Results, files: ExitStack) -> Map
     if not any(reader(digest_of(sample.key)) for sample in plan.dataset for reader in readers.values()):
         raise UsageError(f"{results.path}: no sample of the dataset has a result there; the ids must be the same")
     return readers
+
+
+def _other_inputs(plan: RunPlan, results: Results) -> DigestSet:
+    """The samples to which another tool's results say that something else was said; our own lines tell themselves."""
+    if isinstance(results, ResultsDirectory):
+        return DigestSet()
+    theirs = {digest_of(sample.key): _hash_of_input(sample) for sample in results.samples()}
+    return DigestSet(
+        digest
+        for sample in plan.dataset
+        if theirs.get(digest := digest_of(sample.key), own := _hash_of_input(sample)) != own
+    )
+
+
+def _hash_of_input(sample: Sample) -> int:
+    return hash(dump_json(sample.to_dict()["input"]))
+
+
+def _without(others: DigestSet, reader: Reader) -> Reader:
+    return (lambda digest: None if digest in others else reader(digest)) if others else reader
 
 
 def _label_of(label: str, plan: RunPlan, results: Results) -> str:
@@ -74,4 +97,8 @@ def _of_lines(results: Results, file: Path, run: int) -> Callable[[int, int], Sa
 
 
 def _no_run(results: Results, label: str, run: int) -> str:
+    if run == 1:
+        return (
+            f"{results.path}: there are no results of `{label}` to grade; the run was stopped before its first sample"
+        )
     return f"{results.path}: there is no run {run} of `{label}` to grade; set `--num-runs`"

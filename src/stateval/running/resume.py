@@ -15,7 +15,7 @@ from stateval.records.result import StageKeys
 from stateval.results.directory import ResultsDirectory
 from stateval.results.journal import Entry, Line, LineReader
 from stateval.results.lines import DigestSet, LineTable
-from stateval.results.run_record import RunInputs
+from stateval.results.run_record import RunInputs, RunRecord
 from stateval.running.kept import NOTHING_KEPT, Kept, Reader, Slot, has_conversation, reader_of
 from stateval.running.keys import StageKeyMaker, row_hash
 from stateval.running.plan import RunPlan
@@ -51,7 +51,12 @@ def take_up(
         return NOTHING_KEPT
     total = samples * plan.num_runs * len(plan.models)
     if not directory.record.mixed and not retry_errors:
-        return _all_kept(directory, total)
+        kept = _all_kept(directory, total)
+        if kept is not None:
+            return kept
+        directory.mark_mixed()
+    if directory.record.mixed:
+        directory.drop_superseded()
     slots = {slot: _Lines.of(directory, *slot) for slot in _slots(directory)}
     if directory.record.mixed and not graded_anew:
         _compare(plan, slots, only_rows=_only_rows_may_differ(directory))
@@ -74,20 +79,26 @@ def take_up(
         again={
             slot: _reader(directory, slot, lines, files) for slot, lines in slots.items() if lines.count(_State.AGAIN)
         },
-        notes=tuple(_notes(plan, directory, slots, total)),
+        notes=tuple(_notes(directory, _count(slots), total)),
     )
 
 
-def _all_kept(directory: ResultsDirectory, total: int) -> Kept:
-    """Everything stands: nothing has changed since, and no error is to be tried again."""
-    done = {
-        slot: DigestSet(digest_of(line.observation.sample_id) for line in directory.lines(*slot))
-        for slot in _slots(directory)
-    }
+def _all_kept(directory: ResultsDirectory, total: int) -> Kept | None:
+    """Everything stands: nothing has changed since, and no error is to be tried again.
+
+    None where a sample has two lines, as it can have in a file that somebody edited.
+    """
+    done: dict[Slot, DigestSet] = {}
+    for slot in _slots(directory):
+        digests = array("Q", (digest_of(line.observation.sample_id) for line in directory.lines(*slot)))
+        done[slot] = DigestSet(digests)
+        if len(done[slot]) < len(digests):
+            return None
     kept = Kept(present=done, done=done)
-    return replace(kept, notes=(f"resuming: {kept.n_done:,} of {total:,} done",))
+    return replace(kept, notes=tuple(_notes(directory, Counter({_State.DONE: kept.n_done}), total)))
 
 
+_TOLD_MORE_OF = {"dataset", "graders", "grader", "reward", "output", "max_concurrent", "description", "limits"}
 _IN_PLACE = (_State.DONE, _State.AGAIN, _State.RUNS_AGAIN)
 
 
@@ -216,12 +227,16 @@ def _reader(directory: ResultsDirectory, slot: Slot, lines: _Lines, files: ExitS
     return reader_of(table, files.enter_context(LineReader(directory.journal_path(*slot))).read)
 
 
-def _notes(plan: RunPlan, directory: ResultsDirectory, slots: Mapping[Slot, _Lines], total: int) -> Iterator[str]:
-    states = Counter({state: sum(lines.count(state) for lines in slots.values()) for state in _State})
+def _count(slots: Mapping[Slot, _Lines]) -> Counter[_State]:
+    return Counter({state: sum(lines.count(state) for lines in slots.values()) for state in _State})
+
+
+def _notes(directory: ResultsDirectory, states: Counter[_State], total: int) -> Iterator[str]:
     done = states[_State.DONE] + states[_State.AGAIN]
     yield f"resuming: {done:,} of {total:,} done"
-    earlier = directory.earlier.inputs if directory.earlier else RunInputs()
-    yield from _changes(earlier, directory.record.inputs)
+    if directory.earlier is not None:
+        yield from _changes(directory.earlier.inputs, directory.record.inputs)
+        yield from _changed_settings(directory.earlier, directory.record)
     if states[_State.AGAIN]:
         yield f"{states[_State.AGAIN]:,} finished samples are graded anew"
     if states[_State.RUNS_AGAIN]:
@@ -235,10 +250,12 @@ def _notes(plan: RunPlan, directory: ResultsDirectory, slots: Mapping[Slot, _Lin
 
 
 def _changes(earlier: RunInputs, today: RunInputs) -> Iterator[str]:
-    """What the run stands on that is not what it was."""
+    """What the run stands on that is not what it was, as far as it is known what it was."""
     for label, key in today.targets.items():
-        if earlier.targets.get(label) != key:
+        if earlier.targets.get(label, key) != key:
             yield f"changed since: target `{label}`"
+    if not earlier.graders:
+        return
     for metric, key in today.graders.items():
         if metric not in earlier.graders:
             yield f"new since: metric `{metric}`"
@@ -250,3 +267,13 @@ def _changes(earlier: RunInputs, today: RunInputs) -> Iterator[str]:
         yield "changed since: the reward"
     if earlier.dataset is not None and today.dataset is not None and earlier.dataset != today.dataset:
         yield "changed since: the dataset"
+
+
+def _changed_settings(earlier: RunRecord, today: RunRecord) -> Iterator[str]:
+    """Fields of the suite that say something else, but for those of which more is said."""
+    if not earlier.settings:
+        return
+    names = [name for name in {**earlier.settings, **today.settings} if name not in _TOLD_MORE_OF]
+    changed = [name for name in names if earlier.settings.get(name) != today.settings.get(name)]
+    if changed:
+        yield f"changed since in the suite: {', '.join(f'`{name}`' for name in changed)}"

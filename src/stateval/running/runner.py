@@ -57,11 +57,16 @@ _SECONDS_WITHOUT_GIVING_WAY = 0.05
 
 @dataclass(slots=True)
 class RunOutcome:
-    """How a run ended. `error` is what stopped it before its end, if something did."""
+    """How a run ended. `error` is what stopped it before its end, if something did.
+
+    `notes` say what became of an earlier start of it. `can_go_on`: the same command would find something left to do.
+    """
 
     summary: Summary
     error: StatevalError | None = None
     stopped_because: str | None = None
+    notes: tuple[str, ...] = ()
+    can_go_on: bool = True
 
     @property
     def outcome(self) -> Outcome | None:
@@ -224,7 +229,7 @@ class _Runner:
         except ResultsError as error:
             self.stop(str(error), error)
         self._say(lambda: RunFinished(summary=summary))
-        return RunOutcome(summary, self.error, self.stopped_because)
+        return RunOutcome(summary, self.error, self.stopped_because, self.kept.notes, can_go_on=not self.not_kept)
 
     async def _run_samples(self) -> None:
         runner = SampleRunner(self.plan)
@@ -277,7 +282,8 @@ class _Runner:
         """The result of the sample's kept conversation; None where it has none that fits."""
         reader = self.kept.again.get((model.label, run))
         kept = reader(digest_of(sample.key)) if reader else None
-        return await runner.regrade(model, sample, run, kept) if kept else None
+        may_run = not self.kept.only_kept
+        return await runner.regrade(model, sample, run, kept, may_run=may_run) if kept else None
 
     def _on_turn(self, model: ModelPlan, sample: Sample, run: int) -> OnTurn:
         loop = asyncio.get_running_loop()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
@@ -27,7 +27,7 @@ from stateval.running.grading import (
 )
 from stateval.running.kept import has_conversation
 from stateval.running.keys import StageKeyMaker
-from stateval.running.plan import ModelPlan, RunPlan
+from stateval.running.plan import GraderBinding, ModelPlan, RunPlan
 
 logger = logging.getLogger(__name__)
 
@@ -77,11 +77,14 @@ class SampleRunner:
                     cluster=sample.cluster,
                 )
 
-    async def regrade(self, model: ModelPlan, sample: Sample, run: int, kept: SampleResult) -> SampleResult | None:
+    async def regrade(
+        self, model: ModelPlan, sample: Sample, run: int, kept: SampleResult, *, may_run: bool
+    ) -> SampleResult | None:
         """The result of a kept conversation by today's extractors, graders and composer; the target is not run.
 
         Grades and a reward whose inputs are the same are taken over, errors never. A sample that had no finished
-        conversation keeps its error. None where the row that the agent saw is not today's. Raises ModelUnavailable.
+        conversation keeps its error. None where the row that the agent saw is not today's, and, if the target
+        `may_run`, where a grader needs the agent's state and none was kept. Raises ModelUnavailable.
         """
         before = kept.stage_keys
         keys = self._keys.keys(model, sample, run, kept=before)
@@ -93,6 +96,8 @@ class SampleRunner:
         rollout = kept.rollout()
         grading = _taken_over(kept, before, keys)
         missing = [binding for binding in self._plan.graders if binding.key not in grading.grades]
+        if may_run and _lacks_state(kept, missing):
+            return None
         grading = await grade_rollout(sample, rollout, missing, begun=grading)
         if len(missing) < len(self._plan.graders):
             grading = grading.in_order(binding.key for binding in self._plan.graders)
@@ -204,6 +209,15 @@ def _taken_over(kept: SampleResult, before: StageKeys | None, today: StageKeys) 
             if key in kept.submissions:
                 grading.submissions[key] = kept.submissions[key]
     return grading
+
+
+def _lacks_state(kept: SampleResult, bindings: Sequence[GraderBinding]) -> bool:
+    """Whether these metrics look at more of the agent's state than was kept."""
+    needs = max(
+        [need for binding in bindings for need in (binding.extractor.needs, binding.grader.needs)],
+        default=Needs.NOTHING,
+    )
+    return (needs >= Needs.STATE and kept.agent_state is None) or (needs >= Needs.ENDS and kept.snapshots is None)
 
 
 def _regraded_timing(kept: Timing, grading: Grading) -> Timing:

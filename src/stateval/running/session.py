@@ -24,7 +24,7 @@ from stateval.results.samples import raw_samples
 from stateval.results.taking import find_run
 from stateval.running.baseline import load_baselines
 from stateval.running.events import EventChannel
-from stateval.running.keys import run_inputs, suite_identity
+from stateval.running.keys import run_inputs, settings_of, suite_identity
 from stateval.running.plan import RunPlan
 from stateval.running.regrade import kept_conversations
 from stateval.running.resume import take_up
@@ -127,10 +127,11 @@ async def run_session(
     try:
         baselines = load_baselines(plan, own=path if destination.reopens else None)
         with ExitStack() as files:
-            cached = open_results(destination.cached) if destination.cached is not None else None
+            source = _source(plan, destination, path)
+            cached = open_results(source) if source is not None else None
             conversations = kept_conversations(plan, cached, files) if cached is not None else None
             directory = files.enter_context(_begun(plan, path, samples=samples, destination=destination))
-            if directory.earlier is None or directory.record.mixed:
+            if _is_suite_to_write(directory):
                 directory.write_suite(_config(plan, destination), _samples_of(plan, cached, directory))
             kept = take_up(
                 plan,
@@ -141,7 +142,7 @@ async def run_session(
                 graded_anew=conversations is not None,
             )
             if conversations is not None:
-                notes = (f"the conversations of {destination.cached} are graded anew; no target is run", *kept.notes)
+                notes = (f"the conversations of {source} are graded anew; no target is run", *kept.notes)
                 kept = replace(kept, again=conversations, only_kept=True, notes=notes)
             outcome = await run_plan(
                 plan,
@@ -161,6 +162,24 @@ async def run_session(
     if not destination.save:
         weakref.finalize(session, shutil.rmtree, path, ignore_errors=True)
     return session
+
+
+def _source(plan: RunPlan, destination: Destination, path: Path) -> Path | None:
+    """Whose conversations are graded anew. A run in its own directory has moved them away when it began."""
+    cached = destination.cached
+    if cached is None or cached.absolute() != path.absolute():
+        return cached
+    record = read_run_record(path)
+    goes_on = record is not None and record.finished is None and record.identity == _identity(plan, destination)
+    return path / record.cached if record is not None and goes_on and record.cached else cached
+
+
+def _is_suite_to_write(directory: ResultsDirectory) -> bool:
+    """Whether `suite.json` is not there or says something else than today's suite."""
+    earlier = directory.earlier
+    if earlier is None or directory.record.mixed or not (directory.path / "suite.json").exists():
+        return True
+    return earlier.settings != directory.record.settings
 
 
 def _is_wanted(plan: RunPlan, destination: Destination, record: RunRecord) -> bool:
@@ -188,6 +207,8 @@ def _begun(plan: RunPlan, path: Path, *, samples: int, destination: Destination)
         version=__version__,
         inputs=run_inputs(plan, plan.dataset.digest),
         suite_file=plan.suite_file,
+        settings=settings_of(plan),
+        cached=destination.cached.absolute() if destination.cached is not None else None,
         on_error=plan.on_error,
         pass_threshold=plan.pass_threshold,
         fresh=destination.fresh,
