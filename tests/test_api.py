@@ -28,7 +28,7 @@ from stateval import (
     extractors,
     graders,
 )
-from stateval.errors import DatasetError, ExitStatus, ResultsError
+from stateval.errors import DatasetError, ExitStatus, ResultsError, RunUnfinished
 
 ROWS = [
     {"id": "a", "input": "I like apples", "ground_truth": "apples", "tags": ["fruit"]},
@@ -356,3 +356,49 @@ def test_results_that_cannot_be_written_and_half_an_emoji(tmp_path: Path, monkey
     pandas.DataFrame = list  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pandas", pandas)
     assert results.to_dataframe()[0]["submission"] == "half \\ud800"
+
+
+def test_a_run_that_did_not_finish_raises_without_a_gate_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": n, "input": "x", "ground_truth": "x"} for n in range(6)]
+
+    def broken(sample: Sample) -> Any:
+        raise RuntimeError("no")
+
+    suite = EvalSuite(dataset=rows, target=broken, grader="contains", name="unfinished", limits={"errors": 2})
+    with pytest.raises(RunUnfinished, match="the limit of 2 errors is reached") as caught:
+        suite.run()
+    assert caught.value.results.exit_status == ExitStatus.UNFINISHED
+    with pytest.raises(RunUnfinished, match="every sample errored"):
+        EvalSuite(dataset=rows, target=broken, grader="contains", name="broken").run(save=False)
+    assert EvalSuite(dataset=rows, target=broken, grader="contains").run(save=False, check=False).error_count == 6
+
+
+def test_python_says_that_a_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fails = [True]
+
+    class Agent:
+        def send(self, message: str) -> str:
+            if fails[0]:
+                raise RuntimeError("no")
+            return message
+
+    def make(sample: Sample) -> Agent:
+        return Agent()
+
+    def suite(errors: int) -> EvalSuite:
+        rows = [{"id": n, "input": "x", "ground_truth": "x"} for n in range(6)]
+        return EvalSuite(
+            dataset=rows, target=make, grader="contains", output="out", limits={"errors": errors}, max_concurrent=1
+        )
+
+    with pytest.raises(RunUnfinished):
+        suite(2).run()
+    fails[0] = False
+    results = suite(9).run(retry_errors=True)
+    assert results.notes[0].startswith("resuming: ")
+    assert results.notes[0] in caplog.text
+    assert results.error_count == 0

@@ -264,3 +264,39 @@ def test_fault_74_a_signal_ends_a_run_in_which_nothing_ever_waits(kept: EvalTest
     assert finished.status == 0, finished.output
     assert f"resuming: {graded:,} of 4,000 done" in finished.stdout
     assert len(list(ResultsDirectory.open(kept.path / "again").results("default"))) == 4000
+
+
+def test_in_place_a_run_that_was_stopped_goes_on_with_the_conversations_that_it_moved(kept: EvalTester) -> None:
+    kept.write("graders.py", GRADERS.replace("return 0.5", "import time; time.sleep(0.2); return 0.7"))
+    cached = ("--cached", kept.results_path, "--max-concurrent", "1")
+    process = kept.start("run", "suite.yaml", "--output", kept.results_path, *cached, "--display", "json")
+    assert process.stdout is not None
+    while json.loads(process.stdout.readline())["event"] != "sample_finished":
+        pass
+    process.kill()
+    process.communicate()
+    refused = kept.run()
+    assert refused.status == 2
+    assert "it grades conversations anew, with `--cached history/" in refused.stderr
+    finished = kept.run("suite.yaml", *cached)
+    assert finished.status == 0, finished.output
+    assert "resuming: " in finished.stdout
+    assert len(kept.results()) == lines_of(kept.results_path) == 12
+    assert {result.grades["judge"].score for result in kept.results().values() if result.grades} == {0.7}
+    assert logged(kept, "conversations.log") == []
+
+
+def test_conversations_of_letta_evals_about_something_else_are_not_graded(kept: EvalTester) -> None:
+    theirs = kept.path / "theirs"
+    theirs.mkdir()
+    other = [{**row, "input": "something else"} if row["id"] == "s4" else row for row in ROWS]
+    suite = {"suite": "s", "config": {"graders": {"said": {"kind": "tool", "function": "contains"}}}, "samples": other}
+    (theirs / "suite.json").write_text(json.dumps(suite), encoding="utf-8")
+    message = {"id": "m", "date": "2026-01-01T00:00:00Z", "message_type": "assistant_message", "content": "apples"}
+    timing = {"total": 1.0, "target": 1.0}
+    with (theirs / "default.jsonl").open("w", encoding="utf-8") as file:
+        for row in ROWS:
+            line = {"sample_id": row["id"], "trajectory": [[message]], "grades": {}, "timing": timing}
+            file.write(json.dumps(line) + "\n")
+    again = regraded(kept, "--cached", theirs, status=4)
+    assert {str(result.sample_id) for result in again.results("default")} == {row["id"] for row in ROWS} - {"s4"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -455,3 +456,103 @@ def test_a_finished_run_that_is_resumed_has_nothing_left_to_do(evaltester: EvalT
     assert resumed(again) == "resuming: 10 of 10 done"
     assert conversations(evaltester).total() == 0
     assert not (evaltester.results_path / "history").exists()
+
+
+def test_a_superseded_line_never_comes_back(evaltester: EvalTester) -> None:
+    """Killed, graded anew by another grader, killed again; then the row of a finished sample goes."""
+    graders = {"fair": {"kind": "tool", "function": "graders.py:fair"}}
+    write(evaltester, 12, graders=graders)
+    stopped_run(evaltester, 6)
+    evaltester.write("graders.py", GRADERS.replace("0.25", "0.5"))
+    process = evaltester.start("run", "suite.yaml", "--output", evaltester.results_path, "--display", "json")
+    assert process.stdout is not None
+    for _ in range(3):
+        while json.loads(process.stdout.readline())["event"] != "sample_finished":
+            pass
+    process.kill()
+    process.communicate()
+    evaltester.write_rows(rows(12, first=2))
+    finished = evaltester.run()
+    assert finished.status == 0, finished.output
+    assert sorted(evaltester.results()) == sorted(row["id"] for row in rows(12, first=2))
+    assert {result.grades["fair"].score for result in evaltester.results().values()} == {0.5}
+
+
+@pytest.mark.parametrize("edit", ["a line gone", "a line twice", "a line overwritten", "carriage returns"])
+def test_an_index_beside_an_edited_journal_is_not_believed(evaltester: EvalTester, edit: str) -> None:
+    write(evaltester, 12)
+    done = stopped_run(evaltester, 6)
+    journal = evaltester.directory.journal_path("default")
+    text = journal.read_bytes().splitlines(keepends=True)
+    match edit:
+        case "a line gone":
+            text = text[:1] + text[2:]
+            done -= 1
+        case "a line twice":
+            text = [*text, text[1]]
+        case "a line overwritten":
+            text[1] = b"\0" * (len(text[1]) - 1) + b"\n"
+        case _:
+            text = [line.replace(b"\n", b"\r\n") for line in text]
+    journal.write_bytes(b"".join(text))
+    finished = evaltester.run()
+    if edit == "a line overwritten":
+        assert finished.status == 4
+        assert "default.jsonl:2: the line is no sample result" in finished.stderr
+        journal.write_bytes(b"".join(text[:1] + text[2:]))
+        done -= 1
+        finished = evaltester.run()
+    assert finished.status == 0, finished.output
+    assert resumed(finished) == f"resuming: {done} of 12 done"
+    assert sorted(evaltester.results()) == sorted(row["id"] for row in rows(12))
+    assert evaltester.command("report", evaltester.results_path).status == 0
+
+
+def test_a_metric_that_needs_a_state_which_was_not_kept_runs_the_sample_again(evaltester: EvalTester) -> None:
+    agent = AGENT.replace("    return answer\n", "") + (
+        "    class Agent:\n"
+        "        def send(self, message):\n"
+        "            return answer(message)\n\n"
+        "        def state(self):\n"
+        "            return {'facts': 'apples'}\n\n"
+        "    return Agent()\n"
+    )
+    write(evaltester, 12)
+    evaltester.write("agent.py", agent)
+    stopped_run(evaltester, 6)
+    memory = {
+        "kind": "tool",
+        "function": "contains",
+        "extractor": "memory_block",
+        "extractor_config": {"block_label": "facts"},
+    }
+    said = {"kind": "tool", "function": "contains"}
+    reward = {"kind": "metric", "metric_key": "memory"}
+    evaltester.write_suite(rows(12), agent=agent, graders={"quality": said, "memory": memory}, reward=reward)
+    finished = evaltester.run()
+    assert finished.status == 0, finished.output
+    assert evaltester.summary().models[0].errors is None
+    assert {result.grades["memory"].score for result in evaltester.results().values()} == {1.0}
+
+
+def test_a_run_that_lost_its_record_is_known_by_its_lines(evaltester: EvalTester) -> None:
+    write(evaltester)
+    done = stopped_run(evaltester)
+    shutil.rmtree(evaltester.results_path / ".stateval")
+    other = evaltester.run("suite.yaml", "--set", "name=another")
+    assert other.status == 2
+    finished = evaltester.run()
+    assert finished.status == 0, finished.output
+    assert resumed(finished) == f"resuming: {done} of 40 done"
+    assert conversations(evaltester).total() == 40 - done
+    assert len(evaltester.results()) == 40
+
+
+def test_changed_settings_of_the_suite_are_named_and_kept(evaltester: EvalTester) -> None:
+    write(evaltester, gate={"metric_key": "quality", "op": "gte", "value": 0.1})
+    stopped_run(evaltester)
+    finished = evaltester.run("suite.yaml", "--set", "gate.value=0.2", "--set", "target.timeout=77")
+    assert "changed since in the suite: `target`, `gate`" in finished.stdout
+    stored = json.loads((evaltester.results_path / "suite.json").read_text(encoding="utf-8"))
+    assert stored["config"]["gate"]["value"] == 0.2
+    assert stored["config"]["target"]["timeout"] == 77

@@ -20,6 +20,7 @@ _HOMES = {
         "GateInconclusive",
         "GradingError",
         "RewardError",
+        "RunUnfinished",
         "StatevalError",
         "SuiteError",
         "TargetError",
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from stateval.errors import GateInconclusive as GateInconclusive
     from stateval.errors import GradingError as GradingError
     from stateval.errors import RewardError as RewardError
+    from stateval.errors import RunUnfinished as RunUnfinished
     from stateval.errors import StatevalError as StatevalError
     from stateval.errors import SuiteError as SuiteError
     from stateval.errors import TargetError as TargetError

@@ -22,6 +22,7 @@ StatevalError                       what is wrong, where, what to do next
 │   ├── ExtractionError             -    there was nothing to extract from
 │   ├── GradingError                -    a grader raised or returned no valid grade
 │   └── RewardError                 -    the reward composer raised or returned no valid reward
+├── RunUnfinished                   4    the run stopped at a limit, or every sample errored; carries the results
 ├── GateFailed                      1    the gate failed; carries the results
 │   └── GateInconclusive            3    the evidence does not decide; carries the results
 └── RunInterrupted                  130  SIGINT or SIGTERM; everything finished is kept
@@ -191,6 +192,16 @@ class RewardError(StageError):
     """The reward composer raised, or returned something that is not a finite score in [0, 1]."""
 
     category = "reward"
+
+
+class RunUnfinished(StatevalError):
+    """The run did not reach every sample, or every sample errored. `results` are what there is, already saved."""
+
+    exit_status = ExitStatus.UNFINISHED
+
+    def __init__(self, message: str, results: Any = None) -> None:
+        super().__init__(message)
+        self.results = results
 
 
 class GateFailed(StatevalError):

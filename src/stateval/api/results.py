@@ -111,6 +111,11 @@ class EvalResults:
         return self._session.outcome.exit_status
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What became of an earlier start of this run, a sentence each; empty where there was none."""
+        return self._session.outcome.notes
+
+    @property
     def average_score(self) -> float | None:
         """The mean reward over all observations that count, those with an error as `on_error` says.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +18,7 @@ from pydantic import ValidationError
 from stateval.api import arguments
 from stateval.api.results import EvalResults
 from stateval.datasets import SplitSpec, open_dataset, select
-from stateval.errors import GateFailed, GateInconclusive, UsageError
+from stateval.errors import ExitStatus, GateFailed, GateInconclusive, RunUnfinished, UsageError
 from stateval.extractors import make_extractor
 from stateval.gates import NamedGate, SimpleGate, check_gates, parse_gates, with_paths_below
 from stateval.graders import make_tool_grader
@@ -32,6 +33,8 @@ from stateval.suite.build import build_plan, check_plan
 from stateval.suite.load import load_suite
 from stateval.suite.spec import LimitsSpec
 from stateval.targets.python_target import PythonTarget
+
+logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -202,15 +205,15 @@ class EvalSuite:
         An unfinished run of this suite goes on: the one in `output`, else the latest below `.stateval/runs`.
 
         Args:
-            check: whether a gate that does not pass raises.
+            check: whether a run that did not finish, or a gate that does not pass, raises.
             save: whether results stay on the disk.
             fresh: whether to begin anew; an unfinished run in `output` is moved to its history.
             resume: True, or the directory of the run: it must be there to go on, and a finished one goes on too.
             retry_errors: whether samples that errored run again, also those of a finished run.
             cached: results whose conversations are graded anew; the agent is not run.
 
-        Raises GateFailed or GateInconclusive, which carry the results; RunInterrupted, ModelUnavailable, StorageFull
-        when the run was stopped; DatasetError, SetupError, UsageError before anything ran.
+        Raises GateFailed, GateInconclusive or RunUnfinished, which carry the results; RunInterrupted, ModelUnavailable,
+        StorageFull when the run was stopped; DatasetError, SetupError, UsageError before anything ran.
         """
         signals = threading.current_thread() is threading.main_thread() and not _loop_is_running()
         wanted = self._destination(save, fresh, resume, retry_errors, cached)
@@ -247,11 +250,14 @@ class EvalSuite:
         destination = find_destination(self._plan, wanted)
         known = already_checked(self._plan, destination)
         samples = check_plan(self._plan).count if known is None else known
-        session = await run_session(self._plan, samples=samples, destination=destination, handle_signals=signals)
+        session = await run_session(
+            self._plan, samples=samples, destination=destination, handle_signals=signals, tell=logger.warning
+        )
         results = EvalResults(session)
         if session.outcome.error is not None:
             raise session.outcome.error
         if check:
+            _raise_unless_finished(results)
             _raise_unless_passed(results)
         return results
 
@@ -270,6 +276,13 @@ def _loop_is_running() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def _raise_unless_finished(results: EvalResults) -> None:
+    if results.exit_status is ExitStatus.UNFINISHED:
+        why = results.summary.stopped_because
+        told = why or ("every sample errored" if results.summary.finished else "not every planned sample was reached")
+        raise RunUnfinished(f"the run did not finish: {told}; results: {results.path}", results)
 
 
 def _raise_unless_passed(results: EvalResults) -> None:

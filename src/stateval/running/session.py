@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -115,8 +115,11 @@ async def run_session(
     destination: Destination,
     channel: EventChannel | None = None,
     handle_signals: bool = False,
+    tell: Callable[[str], None] | None = None,
 ) -> Session:
     """Runs a plan on its dataset of so many samples, which has been checked.
+
+    `tell` is called with what becomes of an earlier start of the run, a sentence each, before anything runs.
 
     Raises UsageError where results cannot be written, a baseline or kept results cannot be had; ResultsLocked; or
     SetupError: nothing has run then.
@@ -144,6 +147,8 @@ async def run_session(
             if conversations is not None:
                 notes = (f"the conversations of {source} are graded anew; no target is run", *kept.notes)
                 kept = replace(kept, again=conversations, only_kept=True, notes=notes)
+            for note in kept.notes if tell is not None else ():
+                tell(note)  # type: ignore[misc]
             outcome = await run_plan(
                 plan,
                 directory,
