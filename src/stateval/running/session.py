@@ -31,6 +31,10 @@ from stateval.running.resume import take_up
 from stateval.running.runner import RunOutcome, run_plan
 
 
+def _say_nothing(note: str) -> None:
+    return None
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Session:
     """A finished run. The directory of a run that was not to be saved goes when this object goes."""
@@ -115,7 +119,7 @@ async def run_session(
     destination: Destination,
     channel: EventChannel | None = None,
     handle_signals: bool = False,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None] = _say_nothing,
 ) -> Session:
     """Runs a plan on its dataset of so many samples, which has been checked.
 
@@ -147,8 +151,8 @@ async def run_session(
             if conversations is not None:
                 notes = (f"the conversations of {source} are graded anew; no target is run", *kept.notes)
                 kept = replace(kept, again=conversations, only_kept=True, notes=notes)
-            for note in kept.notes if tell is not None else ():
-                tell(note)  # type: ignore[misc]
+            for note in kept.notes:
+                tell(note)
             outcome = await run_plan(
                 plan,
                 directory,
