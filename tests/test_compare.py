@@ -339,6 +339,19 @@ def test_one_newly_failing_sample_is_no_regression_yet(evaltester: EvalTester) -
     assert evaltester.command("compare", before, now, "--fail-on", "newly-failing").status == 1
 
 
+@pytest.mark.parametrize(("lost", "change", "status"), [(4, "no clear difference", 0), (6, "worse", 1)])
+def test_worse_is_what_the_interval_and_the_test_say(
+    evaltester: EvalTester, lost: int, change: str, status: int
+) -> None:
+    before = store(evaltester.path / "before", {str(n): [1.0] for n in range(50)})
+    now = store(evaltester.path / "now", {str(n): [float(n >= lost)] for n in range(50)})
+    reward = reward_of(compared(before, now))
+    assert reward["interval"][1] < 0
+    assert (reward["change"], reward["p_value"] > 0.05) == (change, lost == 4)
+    finished = evaltester.command("compare", before, now, "--fail-on", "regression")
+    assert (finished.status, "interval and test disagree" in finished.stdout) == (status, lost == 4)
+
+
 def test_latency_is_a_regression_only_where_it_is_asked_for_and_rises(evaltester: EvalTester) -> None:
     scores: dict[str, list[float | None]] = {key: [1.0] for key in "abcdefgh"}
     before = store(evaltester.path / "before", scores, latency=1.0)

@@ -123,7 +123,15 @@ def test_the_verdict_says_what_was_measured_and_of_how_many() -> None:
 
 @pytest.mark.parametrize(
     ("fell", "max_drop", "outcome"),
-    [(0, 0, PASS), (1, 0, PASS), (10, 0, FAIL), (10, 0.1, FAIL), (10, 0.15, PASS), (50, 0.8, FAIL), (50, 0.9, PASS)],
+    [
+        (0, 0, PASS),
+        (1, 0, PASS),
+        (10, 0, FAIL),
+        (10, 0.1, FAIL),
+        (10, 0.15, PASS),
+        (50, 0.8, FAIL),
+        (50, 0.9, INCONCLUSIVE),
+    ],
 )
 def test_only_a_drop_that_is_shown_fails(fell: int, max_drop: float, outcome: Outcome) -> None:
     assert compare(gate(max_drop=max_drop), passes(50, 50), passes(50 - fell, 50)).outcome is outcome
@@ -335,3 +343,56 @@ def test_pairs_of_runs_of_the_real_command_compare_with_the_last_run_in_the_dire
 def test_an_unknown_metric_is_an_error_at_the_end_too() -> None:
     with pytest.raises(UsageError, match="`nosuch`, which does not exist"):
         compare(gate(metric_key="nosuch"), passes(2, 2), passes(2, 2))
+
+
+# a gate that cannot fail does not pass
+
+
+@pytest.mark.parametrize(
+    ("earlier", "today", "fields", "outcome"),
+    [
+        ([1.0] * 50, [0.0] * 2, {}, INCONCLUSIVE),
+        ([1.0] * 50, [0.0] * 4, {}, INCONCLUSIVE),
+        ([1.0] * 50, [0.0] * 5, {}, FAIL),
+        ([1.0] * 50, [0.0] * 4, {"op": "lt"}, PASS),  # nothing can rise above 1
+        ([0.0] * 50, [1.0] * 4, {"op": "lt"}, INCONCLUSIVE),
+        ([1.0] * 50, [1.0] * 4, {}, INCONCLUSIVE),
+        ([0.0] * 4 + [1.0] * 46, [0.0] * 4, {}, INCONCLUSIVE),  # what could drop was not run
+        ([1.0] * 50, [1.0] * 50, {}, PASS),
+        ([0.0] * 50, [0.0] * 50, {}, PASS),  # nothing can drop below 0
+        ([0.2] * 50, [0.2] * 3, {"max_drop": 0.3}, PASS),
+        ([1.0] * 50, [0.0] * 10, {"max_drop": 0.7}, INCONCLUSIVE),
+        ([1.0] * 50, [0.0] * 19, {"max_drop": 0.7}, FAIL),
+        ([1.0, 0.0] * 50, [1.0, 0.0] * 50, {}, PASS),
+    ],
+)
+def test_a_comparison_that_nothing_could_make_fail_does_not_pass(
+    earlier: list[float], today: list[float], fields: dict[str, Any], outcome: Outcome
+) -> None:
+    operator = fields.get("op")
+    rule = gate(**{name: value for name, value in fields.items() if name != "op"})
+    rule = {**rule, **simple(op=operator, value=1.5)} if operator else rule
+    verdict = compare(rule, scored(*earlier), scored(*today))
+    found = verdict.children[-1] if verdict.children else verdict
+    assert found.outcome is outcome, found
+    assert ("could not show it" in (found.reason or "")) == (outcome is INCONCLUSIVE)
+
+
+def test_what_cannot_fail_says_how_many_samples_it_takes() -> None:
+    equal = compare(gate(), scored(*[1.0] * 50), scored(*[0.0] * 4))
+    assert equal.reason is not None and equal.reason.endswith("that takes about 5")
+    rare = compare(gate(max_drop=0), scored(1.0, *[0.0] * 49), scored(*[0.0] * 50))
+    assert rare.reason is not None
+    needed = int(rare.reason.rsplit(" ", 1)[1])
+    assert 100 < needed < 200
+    shown = scored(*[1.0] * (needed // 50 + 1), *[0.0] * (needed - needed // 50 - 1))
+    assert compare(gate(max_drop=0), shown, scored(*[0.0] * needed)).outcome is FAIL
+
+
+def test_advice_for_a_comparison_of_too_few_samples() -> None:
+    few = parse_gates(gate())[0]
+    assert any(
+        "inconclusive even where" in said and said.endswith("5 samples")
+        for said in gate_warnings(few, ["a"], samples=4)
+    )
+    assert gate_warnings(few, ["a"], samples=5) == []

@@ -65,8 +65,8 @@ def compare(
 ) -> None:
     """Compare runs, sample by sample, with the first one; or the models of one run, with its first.
 
-    `--fail-on regression`: the interval of a metric lies wholly on the worse side (of the reward, or of those that
-    `--metric` names). `--fail-on newly-failing`: a sample that passed fails now.
+    `--fail-on regression`: a metric is worse, by its interval and its p-value (the reward, or those that `--metric`
+    names). `--fail-on newly-failing`: a sample that passed fails now.
 
     Exit status: 0 compared, 1 what `--fail-on` names was found, 2 wrong input or runs that do not compare, and with
     `--fail-on` 3 no interval can be had, 4 a run did not finish.

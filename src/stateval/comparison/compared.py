@@ -15,7 +15,7 @@ Interval = tuple[float, float]
 
 
 class Change(StrEnum):
-    """What became of a metric: decided by the interval of its difference."""
+    """What became of a metric: decided where the interval of its difference and its p-value agree."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -38,7 +38,8 @@ class MetricComparison(Record):
     shared samples, as the difference is. Errored observations count as `errored_as` (None: they are left out, as the
     unknown values of latency, cost and tokens are, of which less is better); where there are any, `scored` is the
     difference without them. `lost` samples went from 1 to 0, `gained` from 0 to 1; None where values lie between.
-    `p_adjusted` is Holm's, where several runs or models are compared.
+    `p_adjusted` is Holm's, where several runs or models are compared. `disagree`: the interval excludes 0 and the
+    p-value is above 1 - confidence, or the other way round; then there is no clear difference.
     """
 
     metric: str
@@ -53,6 +54,7 @@ class MetricComparison(Record):
     p_value: float | None = None
     p_adjusted: float | None = None
     p_method: str | None = None
+    disagree: bool = False
     lost: int | None = None
     gained: int | None = None
     less_is_better: bool = False
@@ -139,7 +141,7 @@ class Comparison(Record):
         return sum(changes.n_newly_failing for model in self.models for changes in model.changes)
 
     def regressions(self, *, chosen: bool) -> list[MetricComparison]:
-        """The metrics whose interval lies wholly on the worse side.
+        """The metrics that are worse, by their interval and by their p-value.
 
         Args:
             chosen: whether the metrics were chosen by name, and so all decide; else the reward does, or the graders

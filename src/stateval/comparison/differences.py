@@ -23,10 +23,14 @@ def compare_metric(one: MeasuredRun, other: MeasuredRun, metric: str, confidence
     paired = pair(before, now, scores=not is_resource)
     estimate, test = paired_difference(paired, confidence), difference_test(paired)
     summaries = one.summary(metric), other.summary(metric)
+    change = _change(estimate, less_is_better=is_resource)
+    significant = test is not None and test.p_value <= 1 - confidence + TOLERANCE
+    agree = change is Change.UNKNOWN or significant == (change is not Change.UNCLEAR)
     has_errors = any(summary.n_errors for summary in summaries)
     return MetricComparison(
         metric=metric,
-        change=_change(estimate, less_is_better=is_resource),
+        change=change if agree else Change.UNCLEAR,
+        disagree=not agree,
         n=paired.n,
         n_clusters=paired.n_clusters,
         one_mean=_mean_of(before, paired),

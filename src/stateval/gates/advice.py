@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from stateval.gates.baseline import compared_metric
+from stateval.gates.reach import pairs_of_equal_losses
 from stateval.gates.spec import BaselineGate, Gate, NamedGate, SimpleGate, WeightedAverageGate, leaves, metric_names
 from stateval.gates.words import Aggregation
 from stateval.stats.comparison import TOLERANCE, Operator, holds
@@ -68,7 +69,10 @@ def gate_warnings(
         )
         if warning
     ]
-    evidence = [_too_few(leaf, samples) or _unlimited_errors(leaf, on_error) for leaf in leaves(gate)]
+    evidence = [
+        _too_few(leaf, samples) or _unlimited_errors(leaf, on_error) or _never_shown(leaf, metric_keys, samples)
+        for leaf in leaves(gate)
+    ]
     return [*hidden, *warnings, *dict.fromkeys(warning for warning in evidence if warning)]
 
 
@@ -148,6 +152,22 @@ def _too_few(condition: SimpleGate | WeightedAverageGate | BaselineGate, samples
     if condition.min_n is None or samples is None or condition.min_n <= samples:
         return None
     return f"`min_n: {condition.min_n}` is never reached, so the gate can never pass: the dataset has {samples} samples"
+
+
+def _never_shown(
+    condition: SimpleGate | WeightedAverageGate | BaselineGate, metric_keys: Sequence[str], samples: int | None
+) -> str | None:
+    """A comparison of so few samples that the loss of all of them would not fail it, so that it does not pass."""
+    if not isinstance(condition, BaselineGate) or samples is None or condition.baseline.allowed >= 1:
+        return None
+    metric = compared_metric(condition, metric_keys)
+    needed = pairs_of_equal_losses(1.0, condition.baseline.allowed, condition.baseline.confidence)
+    if samples >= needed or (metric in RESOURCES and metric not in metric_keys):
+        return None
+    return (
+        f"with {samples} samples `baseline` is inconclusive even where all of them lose everything; that takes "
+        f"{needed} samples"
+    )
 
 
 def _unlimited_errors(condition: SimpleGate | WeightedAverageGate | BaselineGate, on_error: str) -> str | None:

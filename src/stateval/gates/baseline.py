@@ -13,6 +13,7 @@ from pathlib import Path
 from stateval.errors import UsageError
 from stateval.gates.conditions import want_of_data
 from stateval.gates.measure import Errored, error_rate
+from stateval.gates.reach import out_of_reach
 from stateval.gates.rules import BaselineKey, BaselineRun, Rules
 from stateval.gates.spec import Baseline, BaselineGate, NamedGate, leaves
 from stateval.records.verdict import GateVerdict, Outcome
@@ -101,6 +102,8 @@ class _Comparison:
         if reason is not None:
             return found | {"reason": reason}
         outcome = self._outcome(paired)
+        if outcome is Outcome.PASS and (reason := self._out_of_reach(errored, earlier)) is not None:
+            return found | {"reason": reason}
         doubt = None if self._is_resource else self._doubt_of_errors(errored, earlier, outcome)
         if doubt is not None:
             return found | {"reason": doubt}
@@ -134,6 +137,14 @@ class _Comparison:
         if bound is None:
             return Outcome.INCONCLUSIVE
         return Outcome.FAIL if bound > self.gate.baseline.allowed + TOLERANCE else Outcome.PASS
+
+    def _out_of_reach(self, errored: Errored, earlier: Selection) -> str | None:
+        """Of seconds, dollars and tokens there is no worst, so a rise of them can always be shown."""
+        if self._is_resource:
+            return None
+        one, today = (sample_points(run, self.metric, errored=errored.counted) for run in (earlier, self.today))
+        asked = self.gate.baseline
+        return out_of_reach(one, today, rises=self.rises, allowed=asked.allowed, confidence=asked.confidence)
 
     def _unknown(self, earlier: Selection) -> str | None:
         """A resource that is not known has no worst value; one of an observation that failed can be left out."""

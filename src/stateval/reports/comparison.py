@@ -205,6 +205,8 @@ def _evidence(metric: MetricComparison) -> Iterator[str]:
     groups = f" in {metric.n_clusters:,} clusters" if metric.n_clusters < metric.n else ""
     p_value = "" if metric.p_value is None else f", {p_text(metric)}"
     yield f"{means}, {change}, n = {metric.n:,} sample{'s' if metric.n != 1 else ''}{groups}{p_value}"
+    if metric.disagree:
+        yield "interval and test disagree"
     if metric.interval is None:
         yield "too few independent samples for an interval"
     if metric.scored is not None:

@@ -66,6 +66,7 @@ def _cells(metric: MetricComparison, *, with_scored: bool) -> list[str]:
     n = f"{metric.n:,}" + (f" in {metric.n_clusters:,} clusters" if metric.n_clusters < metric.n else "")
     decided = metric.change in (Change.BETTER, Change.WORSE)
     change = f"**{metric.change.value}**" if decided else metric.change.value
+    change += ": interval and test disagree" if metric.disagree else ""
     means = amount(metric, metric.one_mean), amount(metric, metric.other_mean)
     difference = amount(metric, metric.difference, signed=True), interval_text(metric, metric.interval)
     return [_cell(metric.metric), change, *means, *difference, n, p_text(metric), *_scored(metric, with_scored)]
