@@ -7,7 +7,6 @@ where it does not fit its journal.
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Container, Iterator
 from contextlib import suppress
@@ -234,19 +233,20 @@ class JournalFit:
 
     def __init__(self, path: Path) -> None:
         self.size = path.stat().st_size
-        with path.open("rb") as file:
-            self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if self.size else None
+        self._file = os.open(path, os.O_RDONLY)
 
     def has(self, offset: int, length: int, sample_id: str) -> bool:
         """Whether a line of this sample stands at this place, in bytes."""
-        end = offset + length
-        if self._text is None or length <= 0 or end > self.size or self._text[end - 1] != _LINE_END:
+        if length <= 0 or offset + length > self.size:
+            return False
+        text = os.pread(self._file, min(length, _PIECE), offset)
+        last = text if length <= _PIECE else os.pread(self._file, 1, offset + length - 1)
+        if last[-1] != _LINE_END:
             return False
         if not (sample_id.isascii() and sample_id.isprintable()) or '"' in sample_id or "\\" in sample_id:
-            return self._text[offset] == _LINE_BEGIN[0]
+            return text.startswith(_LINE_BEGIN[:1])
         key = sample_id.encode()
-        found = self._text[offset : offset + len(_LINE_BEGIN) + len(key) + 2]
-        return found == b'%b"%b"' % (_LINE_BEGIN, key) or found.startswith(_LINE_BEGIN + key)
+        return text.startswith((b'%b"%b"' % (_LINE_BEGIN, key), _LINE_BEGIN + key))
 
     def __enter__(self) -> Self:
         return self
@@ -254,8 +254,7 @@ class JournalFit:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._text is not None:
-            self._text.close()
+        os.close(self._file)
 
 
 def _indexed(index: Path, kind: TypeAdapter[_Row], path: Path) -> Iterator[_Row]:
