@@ -597,3 +597,17 @@ def test_several_models_and_runs_are_named_in_plain_lines() -> None:
 def test_an_unknown_display_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="rich, simple, json, none"):
         make_display("fancy", Console())
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("::warning::x", "\\x3a:warning::x"),
+        ("  ::warning::x", "  \\x3a:warning::x"),
+        ("said ::error::x", "said \\x3a:error::x"),
+        ("\u3000::error::x", "\u3000\\x3a:error::x"),
+        ("tests/a.py::b", "tests/a.py::b"),
+    ],
+)
+def test_no_printed_text_is_a_command_for_a_log(text: str, shown: str) -> None:
+    assert printable(text) == shown

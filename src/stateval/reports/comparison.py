@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -59,7 +58,7 @@ def verdict_sentence(metric: MetricComparison) -> str:
 
 def name_of(metric: MetricComparison) -> str:
     """What the metric is called; nothing that a log of GitHub obeys at the beginning of a line."""
-    return re.sub("^::", r"\\x3a:", printable(metric.metric))
+    return printable(metric.metric)
 
 
 def amount(metric: MetricComparison, value: float | None, *, signed: bool = False) -> str:

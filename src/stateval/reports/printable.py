@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _CATEGORIES_TO_ESCAPE = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 _JOINERS = {"\u200c", "\u200d"}
 _COMMAND = "##["
+_COMMAND_OF_A_LINE = re.compile(r"(?<!\S)::")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def printable(text: str, *, encoding: str = "utf-8") -> str:
     """One line in which control, direction-changing and unencodable characters are written as escapes.
 
-    So is what a log of GitHub obeys anywhere in a line, `##[`. `encoding` is what the screen can show.
+    So is what a log of GitHub obeys anywhere in a line, `##[`, and at the beginning of one, `::`, which is escaped
+    after white space too: the text may be printed there, or wrapped. `encoding` is what the screen can show.
 
     >>> printable("two\\nlines \\x1b[31m")
     'two\\\\nlines \\\\x1b[31m'
     """
-    if text.isascii() and text.isprintable() and _COMMAND not in text:
+    if text.isascii() and text.isprintable() and _COMMAND not in text and "::" not in text:
         return text
     shown = "".join(_escape(character) if _is_unsafe(character) else character for character in text)
-    shown = shown.replace(_COMMAND, "#\\x23[")
+    shown = _COMMAND_OF_A_LINE.sub(r"\\x3a:", shown.replace(_COMMAND, "#\\x23["))
     return shown.encode(encoding, "backslashreplace").decode(encoding)
 
 
