@@ -156,7 +156,8 @@ def test_fault_52_errors_stay_in_the_denominator_and_both_means_have_their_n(eva
     reward = reward_of(comparison)
     assert (reward["other"]["mean_scored"], reward["other"]["n_scored"]) == (1.0, 5)
     assert (reward["other"]["mean_counted"], reward["other"]["n_counted"]) == (0.5, 10)
-    assert (reward["difference"], reward["n"], reward["change"]) == (-0.5, 10, "worse")
+    assert (reward["difference"], reward["n"], reward["change"]) == (-0.5, 10, "no clear difference")
+    assert (reward["disagree"], round(reward["p_value"], 9)) == (True, 0.0625)
     assert (reward["scored"]["difference"], reward["scored"]["n"]) == (0.0, 5)
     failing = comparison["models"][0]["changes"][0]["newly_failing"]
     assert [sample["id"] for sample in failing] == ["5", "6", "7", "8", "9"]
@@ -261,7 +262,7 @@ def test_fault_38_what_does_not_compare_is_refused_and_marked_where_it_is_forced
         evaltester.write_rows(rows)
     now = run(evaltester, "now", "red,blue,green")
     told = refused(evaltester.command("compare", before, now))
-    named = {"another grader": "the grader of `quality`", "another row": "6 of 6 shared samples have other rows: `red`"}
+    named = {"another grader": "the grader of `quality`", "another row": "6 of 6 shared samples have other rows: `"}
     assert "do not compare: " in told
     assert named[what] in told
     assert "--force" in told
@@ -399,6 +400,26 @@ def test_models_are_matched_by_name_and_the_only_ones_whatever_they_are_called(e
     told = refused(evaltester.command("compare", one, alone))
     assert "no model is in both runs" in told
     assert "has `x`, `y`" in told
+
+
+def test_the_directory_of_a_model_that_ran_several_times_stands_for_it(evaltester: EvalTester) -> None:
+    one = store(evaltester.path / "x", {}, labels={"x/1": {key: [1.0, 1.0] for key in "abcdefgh"}})
+    labels: dict[str, dict[str, list[float | None]]] = {
+        "y/1": {key: [0.0, 0.0] for key in "abcdefgh"},
+        "z/1": {key: [1.0, 0.0] for key in "abcdefgh"},
+    }
+    other = store(evaltester.path / "y", {}, labels=labels)
+    told = refused(evaltester.command("compare", one, other))
+    place = sorted(path for path in other.iterdir() if (path / "run_1.jsonl").exists())[0]
+    assert f"{place}`" in told
+    found = open_results(place)
+    assert (found.labels, found.num_runs, found.planned) == (("y/1",), 2, 8)
+    comparison = compared(one, place)
+    assert (reward_of(comparison)["difference"], reward_of(comparison)["n"]) == (-1.0, 8)
+    assert comparison["models"][0]["other"]["finished"] is True
+    nothing = evaltester.path / "nothing"
+    nothing.mkdir()
+    assert "did you mean" not in evaltester.command("compare", Path("nothing"), one).stderr
 
 
 @pytest.mark.parametrize("era", ["reward", "gate"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,23 @@ def test_fault_80_twelve_runs_are_in_the_order_of_their_numbers(tmp_path: Path, 
     assert results.num_runs == 12
     assert [(o.run, o.scores["quality"]) for o in seen] == [(run, run / 100) for run in range(1, 13)]
     assert [result.grades["quality"].score for result in results.results(MODEL, 12)] == [0.12]
+
+
+@pytest.mark.parametrize("last", ["one file", "one a run"])
+def test_of_two_layouts_of_a_model_the_one_written_last_counts(tmp_path: Path, last: str) -> None:
+    path = le.write_reward_era(tmp_path / "le", [[le.scored(0, 0.2)], [le.scored(0, 0.4)]])
+    runs = sorted(path.glob("*/run_*.jsonl"))
+    single = path / f"{runs[0].parent.name}.jsonl"
+    single.write_bytes(runs[0].read_bytes().replace(b"0.2", b"0.9"))
+    for file in runs:
+        os.utime(file, (1_000, 3_000 if last == "one a run" else 1_000))
+    os.utime(single, (2_000, 2_000))
+    results = open_results(path)
+    seen = [(o.run, o.scores["quality"]) for o in results.observations(MODEL)]
+    assert seen == ([(1, 0.2), (2, 0.4)] if last == "one a run" else [(1, 0.9)])
+    assert results.num_runs == len(seen)
+    one_model = open_results(runs[0].parent)
+    assert (one_model.labels, one_model.num_runs, one_model.suite_name) == ((MODEL,), 2, "new-suite")
 
 
 def test_an_entry_leads_to_its_body(tmp_path: Path) -> None:

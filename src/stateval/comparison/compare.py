@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from stateval.comparison.changes import ChangedDigests, changed, natural
 from stateval.comparison.comparability import (
@@ -86,8 +89,17 @@ def _require_common_model(one: Results, other: Results) -> None:
     if not alone and not set(one.labels) & set(other.labels):
         raise UsageError(
             f"no model is in both runs: {one.path} has {_listed(one.labels)}, {other.path} has "
-            f"{_listed(other.labels)}; give the `.jsonl` files of the two models that you mean"
+            f"{_listed(other.labels)}; give the two models that you mean, such as `stateval compare {_place(one)} "
+            f"{_place(other)}`"
         )
+
+
+def _place(results: Results) -> Path:
+    """What stands for a single model: its file, or of several runs the directory with its files."""
+    for label in results.labels:
+        for path, _ in results.entries(label):
+            return path.parent if re.fullmatch(r"run_\d+\.jsonl", path.name) else path
+    return results.path
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +216,9 @@ class _Pair:
         ways = ["compare all the same with `--force`, which marks the result"]
         graders = comparability.differing_graders
         others = [m for m in self._metrics() if m != REWARD and m not in graders]
+        if graders and not comparability.n_differing_rows:
+            kept = f"`stateval run SUITE --cached {shlex.quote(str(self.one.results.path))}`"
+            ways.append(f"grade its conversations anew ({kept})")
         if others and not comparability.n_differing_rows:
             options = " ".join(f"--metric {metric}" for metric in others)
             ways.append(f"leave those metrics out (`{options}`)")

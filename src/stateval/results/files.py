@@ -33,7 +33,7 @@ class LinesFile:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a run beside its lines. `planned` is 0 where the lines have to tell."""
+    """What is known of a run beside its lines. `planned` is 0 where the lines have to tell; `num_runs` are at least."""
 
     suite_name: str
     metric_keys: tuple[str, ...] = ()
@@ -43,6 +43,7 @@ class Facts:
     pass_threshold: float = 1.0
     inputs: RunInputs = NO_INPUTS
     samples: Callable[[], Iterator[Sample]] | None = None
+    num_runs: int = 1
 
 
 class ResultsFiles:
@@ -71,7 +72,7 @@ class ResultsFiles:
     @property
     def num_runs(self) -> int:
         """How many runs there are."""
-        return max([*(file.run for file in self._files), self._seen.last_run])
+        return max([*(file.run for file in self._files), self._seen.last_run, self._facts.num_runs])
 
     @property
     def planned(self) -> int:

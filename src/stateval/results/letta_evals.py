@@ -12,6 +12,7 @@ code of graders nor what a judge's server does is in it, and compare with no oth
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
@@ -101,13 +102,29 @@ def _gate_era_files(path: Path) -> list[LinesFile]:
 
 
 def _reward_era_files(path: Path, handles: Mapping[str, str]) -> list[LinesFile]:
-    """One a model, or one a model and run, models in the order of the configuration."""
-    files = [LinesFile(file, label=handles.get(file.stem, file.stem)) for file in sorted(path.glob("*.jsonl"))]
-    for place in sorted(place for place in path.iterdir() if place.is_dir() and not place.name.startswith(".")):
-        label = handles.get(place.name, place.name)
-        files += [LinesFile(file, run, label) for run, file in runs_in_order(place.glob("run_*.jsonl"))]
+    """One a model, or one a model and run, models in the order of the configuration.
+
+    A model of which there are both, left by runs with another `num_runs`, has those that were written last.
+    """
+    single = {file.stem: [LinesFile(file, label=handles.get(file.stem, file.stem))] for file in path.glob("*.jsonl")}
+    several = {
+        place.name: model_files(place, handles.get(place.name, place.name))
+        for place in path.iterdir()
+        if place.is_dir() and not place.name.startswith(".")
+    }
+    names = sorted({*single, *several})
+    files = [file for name in names for file in max(several.get(name, []), single.get(name, []), key=_last_written)]
     order = list(handles.values())
     return sorted(files, key=lambda file: order.index(file.label) if file.label in order else len(order))
+
+
+def model_files(directory: Path, label: str | None = None) -> list[LinesFile]:
+    """One model's files in a directory of its own, one a run."""
+    return [LinesFile(file, run, label) for run, file in runs_in_order(directory.glob("run_*.jsonl"))]
+
+
+def _last_written(files: Iterable[LinesFile]) -> float:
+    return max((file.path.stat().st_mtime for file in files), default=-math.inf)
 
 
 def _inputs(config: Mapping[str, Any]) -> RunInputs:

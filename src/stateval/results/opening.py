@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from pathlib import Path
 
 from stateval.errors import UsageError
 from stateval.results.directory import ResultsDirectory
 from stateval.results.files import Facts, LinesFile, ResultsFiles, whole_lines
-from stateval.results.letta_evals import gate_era_facts, letta_evals_results, reward_era_facts, runs_in_order
+from stateval.results.letta_evals import (
+    gate_era_facts,
+    letta_evals_results,
+    model_files,
+    reward_era_facts,
+    runs_in_order,
+)
 from stateval.results.letta_evals_lines import is_of_gate_era, line_of
 from stateval.results.reading import Results
 from stateval.results.run_record import RUN_FILE
@@ -18,6 +25,8 @@ _SHOWN = 10
 
 def open_results(path: Path) -> Results:
     """The results in a directory of stateval, in one of letta-evals (either layout), or in a single `.jsonl` file.
+
+    The directory of one model inside of these, which there is where it ran several times, stands for that model.
 
     Raises UsageError where there are none, naming what is nearest; ResultsError for files that are damaged.
     """
@@ -32,7 +41,24 @@ def open_results(path: Path) -> Results:
 def _of_directory(path: Path) -> Results | None:
     if (path / RUN_FILE).is_file():
         return ResultsDirectory.open(path)
-    return letta_evals_results(path)
+    return letta_evals_results(path) or _of_model(path)
+
+
+def _of_model(path: Path) -> ResultsFiles | None:
+    """All runs of one model; what the directory above says of them is taken over."""
+    path = path.absolute() if not path.name else path
+    above = path.parent
+    if not any((above / sign).is_file() for sign in (RUN_FILE, "suite.json")):
+        return None
+    is_ours = (above / RUN_FILE).is_file()
+    label = None if is_ours else reward_era_facts(above / "suite.json")[1].get(path.name, path.name)
+    files = model_files(path, label)
+    if not files:
+        return None
+    facts = _facts_beside(above, path)
+    return ResultsFiles(
+        path, files, replace(facts, num_runs=ResultsDirectory.open(above).num_runs) if is_ours else facts
+    )
 
 
 def _of_file(path: Path) -> Results | None:
@@ -97,7 +123,9 @@ def _nearest(path: Path) -> str:
     parent = path.absolute().parent
     if not parent.is_dir():
         return f": there is no directory {parent}{_nearest(parent)}" if parent != parent.parent else ""
-    names = {place.name: place for place in parent.iterdir() if place != path and not place.name.startswith(".")}
+    names = {
+        place.name: place for place in parent.iterdir() if place.name != path.name and not place.name.startswith(".")
+    }
     close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
     return f"; did you mean {path.with_name(close[0])}?" if close else ""
 
