@@ -23,9 +23,12 @@ from stateval.records.usage import Timing, Usage
 from stateval.reports.conversation import conversation_report
 from stateval.reports.memory import change_passage, memory_changes
 from stateval.reports.passages import LABEL_WIDTH, Writing
+from stateval.reports.run_report import run_lines
 from stateval.reports.terminal import plain_text
 from stateval.results.directory import ResultsDirectory
+from stateval.results.opening import open_results
 from stateval.results.run_record import RunInputs
+from stateval.running.stored import summary_of
 from tests.support import letta_results as le
 from tests.support.evaltester import EvalTester, Finished
 
@@ -796,3 +799,21 @@ def test_a_block_of_very_many_lines_is_compared_at_once() -> None:
     ]
     lines = [line.plain for line in change_passage(memory_changes(states)[0], Writing()).lines]
     assert lines == ["human: changed", "  - 0", "  + new"]
+
+
+def test_how_to_go_on_names_the_suite_and_whose_conversations_are_graded(tmp_path: Path) -> None:
+    fixed: dict[str, Any] = {"suite": "s", "identity": "i", "version": "0", "num_runs": 1}
+    with ResultsDirectory.begin(
+        tmp_path / "new run", labels=["m"], planned=2, **fixed, suite_file="my suite.yaml", cached=tmp_path / "old run"
+    ):
+        pass
+    results = open_results(tmp_path / "new run")
+    *_, told = run_lines(results, summary_of(results))
+    new, old = tmp_path / "new run", tmp_path / "old run"
+    assert told == f"To go on: stateval run 'my suite.yaml' --resume '{new}' --cached '{old}'"
+
+
+def test_a_single_model_is_in_no_group(tmp_path: Path) -> None:
+    path = le.write_reward_era(tmp_path / "one", [le.scored(0, 1.0), le.scored(1, 0.0)])
+    board = leaderboard([open_results(path)], "latency")
+    assert ([entrant.group for entrant in board.entrants], board.fewest_shared) == ([""], None)

@@ -85,7 +85,9 @@ def leaderboard(runs: Sequence[Results], metric: str | None = None, *, with_grou
         for number, (results, label) in enumerate(_models(runs))
     ]
     found.sort(key=lambda one: _order(one[0], smaller_is_better=is_resource))
-    groups, fewest = _groups([points for _, points in found]) if with_groups else ([""] * len(found), None)
+    groups, fewest = (
+        _groups([points for _, points in found]) if with_groups and len(found) > 1 else ([""] * len(found), None)
+    )
     return Leaderboard(
         metric=metric,
         smaller_is_better=is_resource,

@@ -77,7 +77,7 @@ def run_lines(results: Results, summary: Summary) -> Iterator[str]:
         yield _when(ours)
     yield _size(results, summary)
     if ours is not None and not summary.finished:
-        yield f"To go on: stateval run SUITE --resume {shlex.quote(str(results.path))}"
+        yield f"To go on: {_command_to_go_on(ours)}"
 
 
 def place_lines(results: Results) -> Iterator[str]:
@@ -87,6 +87,15 @@ def place_lines(results: Results) -> Iterator[str]:
     if earlier:
         yield f"Earlier runs: {earlier} in {results.path / 'history'}"
     yield f"Results: {results.path}"
+
+
+def _command_to_go_on(directory: ResultsDirectory) -> str:
+    record = directory.record
+    words = ["stateval", "run", record.suite_file or "SUITE", "--resume", str(directory.path)]
+    if record.cached is not None:
+        inside = directory.path / record.cached
+        words += ["--cached", str(inside if inside.exists() else record.cached)]
+    return shlex.join(words)
 
 
 def _board(results: Results, metric: str | None) -> Leaderboard | None:
