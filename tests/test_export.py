@@ -142,6 +142,14 @@ def test_an_unfinished_run_is_exported_as_far_as_it_came(evaltester, exported):
     assert "::error title=the run did not finish::" in exported("--github").stdout
 
 
+def test_a_run_stopped_before_its_samples_were_written_is_exported_with_a_note(evaltester, exported):
+    kept(evaltester)
+    (evaltester.results_path / "suite.json").unlink()
+    finished = exported("--csv", "-")
+    assert [(row["input"], row["submission"]) for row in rows_of(finished.stdout)] == [("", "red"), ("", "blue")]
+    assert "has no suite.json, so what the samples asked is not known" in finished.stderr
+
+
 def test_results_of_letta_evals_are_exported_too(evaltester):
     line = {
         "type": "result",

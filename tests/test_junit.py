@@ -128,10 +128,16 @@ def test_a_run_as_ci_reads_it(evaltester):
     samples, gate = root
     assert (samples.get("name"), gate.get("name")) == ("test-suite", "gate")
     assert {p.get("name"): p.get("value") for p in samples.iter("property")} == {
-        "reward.mean": "0.5",
-        "reward.n": "2",
-        "quality.mean": "0.5",
-        "quality.n": "2",
+        f"{metric}.{name}": value
+        for metric in ("reward", "quality")
+        for name, value in {
+            "mean": "0.5",
+            "n": "2",
+            "counted.mean": "0.333333",
+            "counted.n": "3",
+            "ledger": "3 planned = 1 passed + 1 failed + 0 unscored + 1 errored (target 1) + 0 timed out + 0 skipped + "
+            "0 not reached",
+        }.items()
     }
 
 

@@ -207,11 +207,14 @@ class _Run:
 
 def _opened(path: Path, marker: str | None) -> _Run:
     from stateval.records.summary import Summary
+    from stateval.reports.asked import knows_samples
     from stateval.reports.standing import Rule
     from stateval.results.opening import open_results
     from stateval.running.stored import summary_of
 
     results = open_results(path)
+    if not knows_samples(results):
+        screen.complain(f"note: {path} has no suite.json, so what the samples asked is not known")
     summary = Summary.from_json(screen.redaction.scrub_json(summary_of(results).to_json()))
     return _Run(results, summary, Rule.of(results, summary), marker if marker is not None else results.suite_name)
 

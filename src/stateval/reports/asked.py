@@ -8,7 +8,20 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from stateval.records.digest import digest_of
+from stateval.records.sample import Sample
+from stateval.results.directory import ResultsDirectory
 from stateval.results.lines import LineTable
+from stateval.results.reading import Results
+
+
+def knows_samples(results: Results) -> bool:
+    """Whether the samples are known: not where a run was stopped before it had written them."""
+    return not isinstance(results, ResultsDirectory) or (results.path / "suite.json").exists()
+
+
+def known_samples(results: Results) -> Iterator[Sample]:
+    """The samples of a run, or none where they are not known."""
+    return results.samples() if knows_samples(results) else iter(())
 
 
 @contextmanager

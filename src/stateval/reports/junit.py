@@ -18,13 +18,16 @@ from stateval.records.result import Observation, SampleResult
 from stateval.records.summary import ModelSummary, Summary
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.reports import xml
+from stateval.reports.asked import known_samples
 from stateval.reports.printable import printable, shortened
 from stateval.reports.samples import DEFAULT_LABEL
 from stateval.reports.standing import Rule, Standing
-from stateval.reports.terminal import plain_text
+from stateval.reports.terminal import ledger_line, plain_text
 from stateval.reports.verdicts import verdict_report
 from stateval.results.lines import DigestSet
 from stateval.results.reading import Results
+from stateval.stats.ledger import ledger
+from stateval.stats.table import REWARD, ObservationTable, Selection
 
 _LONGEST_MESSAGE = 500
 _LONGEST_TEXT = 4_000
@@ -58,11 +61,11 @@ def write_junit(
 class _Suite:
     """What is said before the cases of a suite.
 
-    `scores` has the sum and the number of the scores of each metric; `size` is the length of the cases in bytes.
+    `properties` are the means and the ledger of each metric; `size` is the length of the cases in bytes.
     """
 
     name: str
-    scores: dict[str, tuple[float, int]] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
     size: int = 0
@@ -88,17 +91,35 @@ class _Cases:
         group = name if label == DEFAULT_LABEL else f"{name} [{label}]"
         after = f" (run {run})" if self.results.num_runs > 1 else ""
         suite = _Suite(f"{group}{after}")
-        digests = array("Q")
+        digests, table = array("Q"), ObservationTable(self.results.metric_keys)
         for result in self.results.results(label, run):
             digests.append(digest_of(str(result.sample_id)))
             self._add(suite, group, f"{result.sample_id}{after}", result.timing.total, *self._outcome(result))
-            _count(suite, result)
+            table.add(Observation.of(result))
+        suite.properties = self._properties(table.select(), model)
         if model.n_total > len(digests):
             seen = DigestSet(digests)
-            for sample in self.results.samples():
+            for sample in known_samples(self.results):
                 if digest_of(sample.key) not in seen:
                     self._add(suite, group, f"{sample.key}{after}", 0.0, "skipped", *_skipped("not reached"))
         return suite
+
+    def _properties(self, selection: Selection, model: ModelSummary) -> dict[str, str]:
+        """Both means of each metric, each with its n, and where every planned observation went."""
+        said: dict[str, str] = {}
+        leaves_out = self.results.on_error == "exclude"
+        has_reward = self.results.has_reward and REWARD not in self.results.metric_keys
+        for metric in (*([REWARD] if has_reward else []), *self.results.metric_keys):
+            values = selection.values(metric)
+            total, n = math.fsum(values), len(values) if leaves_out else len(selection)
+            said |= {f"{metric}.mean": f"{total / len(values):.6g}"} if len(values) else {}
+            said |= {f"{metric}.n": str(len(values))}
+            said |= {f"{metric}.counted.mean": f"{total / n:.6g}"} if n else {}
+            said |= {f"{metric}.counted.n": str(n)}
+            planned = max(model.n_total, len(selection))
+            found = ledger(selection, metric, planned=planned, pass_threshold=self.results.pass_threshold)
+            said[f"{metric}.ledger"] = ledger_line(found)
+        return said
 
     def _of_gates(self) -> _Suite:
         suite = _Suite(GATE_SUITE)
@@ -174,13 +195,6 @@ def _skipped(why: str, text: str = "") -> tuple[str, str, str]:
     return "skipped", why, text
 
 
-def _count(suite: _Suite, result: SampleResult) -> None:
-    values = {"reward": result.reward.score} if result.reward else {}
-    for metric, value in (values | {key: grade.score for key, grade in result.grades.items()}).items():
-        total, n = suite.scores.get(metric, (0.0, 0))
-        suite.scores[metric] = (total + value, n + 1)
-
-
 def _root(name: str, suites: list[_Suite]) -> str:
     counts = sum((suite.counts for suite in suites), Counter[str]())
     seconds = sum((suite.seconds for suite in suites), 0.0)
@@ -191,12 +205,9 @@ def _root(name: str, suites: list[_Suite]) -> str:
 def _head(suite: _Suite) -> str:
     counts = {"failures": suite.counts["failure"], "errors": suite.counts["error"], "skipped": suite.counts["skipped"]}
     head = xml.tag("testsuite", name=printable(suite.name), tests=suite.counts.total(), **counts, time=suite.seconds)
-    means: dict[str, str] = {}
-    for metric, (total, n) in suite.scores.items():
-        means |= {f"{metric}.mean": f"{total / n:.6g}", f"{metric}.n": str(n)}
-    if not means:
+    if not suite.properties:
         return f"  {head}\n"
-    said = (xml.tag("property", name=printable(key), value=value) for key, value in means.items())
+    said = (xml.tag("property", name=printable(key), value=value) for key, value in suite.properties.items())
     inner = "".join(f"      {xml.empty(one)}\n" for one in said)
     return f"  {head}\n    <properties>\n{inner}    </properties>\n"
 

@@ -10,7 +10,7 @@ from typing import Any
 from stateval.records.encoding import json_text
 from stateval.records.result import SampleResult
 from stateval.records.sample import Sample
-from stateval.reports.asked import kept_aside
+from stateval.reports.asked import kept_aside, known_samples
 from stateval.results.reading import Results
 
 Row = dict[str, Any]
@@ -80,10 +80,11 @@ def row(model: str, result: SampleResult, asked: str | None, metrics: Sequence[s
 def rows(results: Results, metrics: Sequence[str], *, clean: Callable[[str], str] = str) -> Iterator[Row]:
     """The rows of a run by model, run, and the order in which samples ended; one result is in memory at a time.
 
-    `clean` is called on every text that an agent, a grader or a dataset may have written.
+    `clean` is called on every text that an agent, a grader or a dataset may have written. `input` is None where the
+    run was stopped before it had written its samples.
     """
     texts = [name for name, kind in columns(metrics).items() if kind is Kind.TEXT]
-    with kept_aside((sample.key, input_text(sample)) for sample in results.samples()) as asked:
+    with kept_aside((sample.key, input_text(sample)) for sample in known_samples(results)) as asked:
         for label in results.labels:
             for result in results.results(label):
                 cells = row(label, result, asked(str(result.sample_id)), metrics)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import islice
@@ -16,6 +15,7 @@ from rich.console import RenderableType
 from stateval.errors import UsageError
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
+from stateval.reports.asked import known_samples
 from stateval.reports.conversation import conversation_report
 from stateval.reports.presentation import DEFAULT_LIMIT, Presentation
 from stateval.reports.printable import shortened
@@ -196,9 +196,7 @@ def _of_sample(results: Results, sample: str, choice: Choice) -> list[Found]:
 
 def _row(results: Results, sample: str) -> Sample | None:
     """What the sample asked; None where that is not known any more."""
-    with suppress(FileNotFoundError):
-        return next((one for one in results.samples() if one.key == sample), None)
-    return None
+    return next((one for one in known_samples(results) if one.key == sample), None)
 
 
 def _run(found: Found) -> int:
