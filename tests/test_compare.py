@@ -551,7 +551,7 @@ def test_what_a_dataset_wrote_is_no_markup_in_any_format(evaltester: EvalTester)
     shown = evaltester.command("compare", before, now).stdout
     assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", shown) == []
     assert not re.search(r"^::", shown, re.MULTILINE)
-    assert "sample ::error::no: 1 -> 0" in shown
+    assert "sample \\x3a:error::no: 1 -> 0" in shown
     text = evaltester.command("compare", before, now, "--markdown").stdout
     assert re.findall(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", text) == []
     assert not re.search(r"^(::|# h)", text, re.MULTILINE)

@@ -102,7 +102,7 @@ class _Comparison:
         if reason is not None:
             return found | {"reason": reason}
         outcome = self._outcome(paired)
-        if outcome is Outcome.PASS and (reason := self._out_of_reach(errored, earlier)) is not None:
+        if outcome is Outcome.PASS and (reason := self._out_of_reach(errored, earlier, paired)) is not None:
             return found | {"reason": reason}
         doubt = None if self._is_resource else self._doubt_of_errors(errored, earlier, outcome)
         if doubt is not None:
@@ -138,9 +138,13 @@ class _Comparison:
             return Outcome.INCONCLUSIVE
         return Outcome.FAIL if bound > self.gate.baseline.allowed + TOLERANCE else Outcome.PASS
 
-    def _out_of_reach(self, errored: Errored, earlier: Selection) -> str | None:
-        """Of seconds, dollars and tokens there is no worst, so a rise of them can always be shown."""
-        if self._is_resource:
+    def _out_of_reach(self, errored: Errored, earlier: Selection, paired: Paired) -> str | None:
+        """Why a loss that was measured, and is greater than allowed, could not be shown by so few samples.
+
+        Of seconds, dollars and tokens there is no worst, so a rise of them can always be shown.
+        """
+        measured = self._drop(paired)
+        if self._is_resource or measured is None or measured <= self.gate.baseline.allowed + TOLERANCE:
             return None
         one, today = (sample_points(run, self.metric, errored=errored.counted) for run in (earlier, self.today))
         asked = self.gate.baseline

@@ -1,4 +1,4 @@
-"""Whether a comparison could fail at all: a gate that no data can make fail does not pass either."""
+"""Whether a comparison could fail at all: a loss that no data of so few samples can show does not pass either."""
 
 from __future__ import annotations
 
