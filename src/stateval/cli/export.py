@@ -252,15 +252,12 @@ def _append_to_step_summary(run: _Run) -> None:
 def _recorded(results: Results) -> Path | None:
     """The suite's file as the run has noted it, where it lies below the repository or the current directory."""
     from stateval.results.directory import ResultsDirectory
+    from stateval.suite.places import repository_of
 
     noted = results.record.suite_file if isinstance(results, ResultsDirectory) else None
-    roots = [Path(os.environ.get("GITHUB_WORKSPACE") or "."), *_repository(), Path()]
-    return next((absolute(root / noted) for root in roots if (root / noted).is_file()), None) if noted else None
-
-
-def _repository() -> list[Path]:
     here = absolute(Path())
-    return [parent for parent in (here, *here.parents) if (parent / ".git").exists()][:1]
+    roots = [here / os.environ.get("GITHUB_WORKSPACE", ""), repository_of(here) or here, here]
+    return next((root / noted for root in roots if (root / noted).is_file()), None) if noted else None
 
 
 def _suite_file(given: Path | None) -> Path | None:
@@ -282,9 +279,11 @@ def _locate(suite: Path | None) -> Callable[[Field], Spot]:
 
 def _in_repository(path: Path) -> str | None:
     """The path as GitHub knows it, relative to the root of the repository; None for what lies outside."""
+    from stateval.suite.places import repository_of
+
     workspace = os.environ.get("GITHUB_WORKSPACE")
-    roots = [Path(workspace)] if workspace else [above for above in path.parents if (above / ".git").exists()][:1]
-    for root in (*roots, Path.cwd()):
+    root_of_path = Path(workspace) if workspace else repository_of(path)
+    for root in (root_of_path or Path.cwd(), Path.cwd()):
         with suppress(ValueError):
             return path.resolve().relative_to(root.resolve()).as_posix()
     return None

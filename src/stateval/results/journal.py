@@ -349,8 +349,12 @@ def _decode(row: bytes, kind: TypeAdapter[_Row]) -> _Row | None:
     try:
         return kind.validator.validate_json(row)  # type: ignore[no-any-return]
     except ValueError:
-        pass
-    try:  # half an emoji, a number beyond 64 bits: what the fast reader refuses
+        return _decode_slowly(row, kind)
+
+
+def _decode_slowly(row: bytes, kind: TypeAdapter[_Row]) -> _Row | None:
+    """The same of what the fast reader refuses: half an emoji, a number beyond 64 bits."""
+    try:
         return kind.validate_python(load_json(row))
     except ValueError:
         return None

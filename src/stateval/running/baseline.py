@@ -5,13 +5,12 @@ Reading comes first also because a finished run in today's own directory is move
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from stateval.comparison.comparability import RowHashes
 from stateval.errors import ResultsError, UsageError
 from stateval.gates import BaselineKey, BaselineRun, Baselines, BaselineUse, baseline_uses
 from stateval.records.digest import digest_of
@@ -44,31 +43,6 @@ def load_baselines(plan: RunPlan, *, own: Path | None = None) -> Baselines:
         for use in uses
         for model in plan.models
     }
-
-
-@dataclass(slots=True)
-class RowHashes:
-    """Which row each sample had: 16 bytes a sample; 0 stands for a row whose hash is not known."""
-
-    samples: array[int] = field(default_factory=lambda: array("Q"))
-    rows: array[int] = field(default_factory=lambda: array("Q"))
-
-    def add(self, sample: str, row: str | None) -> None:
-        """Adds one sample's row, by its hash of at least 16 hexadecimal digits."""
-        self.samples.append(digest_of(sample))
-        self.rows.append(0 if row is None else int(row[:16], 16))
-
-    def in_order(self) -> RowHashes:
-        """The same in ascending order of the samples, so that `of` finds them."""
-        order = sorted(range(len(self.samples)), key=self.samples.__getitem__)
-        return RowHashes(
-            array("Q", map(self.samples.__getitem__, order)), array("Q", map(self.rows.__getitem__, order))
-        )
-
-    def of(self, sample: int) -> int | None:
-        """The row of a sample, by the digest of its id; None where it is not among these. They must be in order."""
-        place = bisect_left(self.samples, sample)
-        return self.rows[place] if place < len(self.samples) and self.samples[place] == sample else None
 
 
 @dataclass(slots=True)
@@ -113,7 +87,8 @@ class _Comparing:
         rows = RowHashes()
         for sample in self._plan.dataset:
             rows.add(sample.key, row_hash(sample))
-        return rows.in_order()
+        rows.close()
+        return rows
 
     def _of_graders(self, earlier: _Earlier, metric: str) -> Iterator[str]:
         today, then = self._inputs, earlier.results.inputs
@@ -130,12 +105,12 @@ class _Comparing:
 
     def _of_rows(self, earlier: _Earlier) -> Iterator[str]:
         shared, unknown, differing = 0, 0, list[int]()
-        for sample, row in zip(earlier.rows.samples, earlier.rows.rows, strict=True):
+        for sample, row in earlier.rows:
             now = self._rows.of(sample)
             if now is not None:
                 shared += 1
-                unknown += row == 0
-                if row not in (0, now):
+                unknown += row is None
+                if row not in (None, now):
                     differing.append(sample)
         if not shared:
             raise UsageError(
@@ -212,15 +187,8 @@ def _read(results: Results, label: str) -> _Earlier:
             f"the baseline {results.path} did not finish: {len(table):,} of {planned:,} samples of `{label}`; "
             "finish it, or name another directory"
         )
-    return _Earlier(results, label, table, _distinct(rows.in_order()))
-
-
-def _distinct(rows: RowHashes) -> RowHashes:
-    """Each sample once, though it ran several times."""
-    first = [n for n, sample in enumerate(rows.samples) if n == 0 or rows.samples[n - 1] != sample]
-    if len(first) == len(rows.samples):
-        return rows
-    return RowHashes(array("Q", map(rows.samples.__getitem__, first)), array("Q", map(rows.rows.__getitem__, first)))
+    rows.close()
+    return _Earlier(results, label, table, rows)
 
 
 def _differing(what: str, today: str | None, then: str | None) -> Iterator[str]:

@@ -79,5 +79,10 @@ def portable_path(file: Path) -> str | None:
     lies below neither.
     """
     file = file.absolute()
-    roots = [parent for parent in file.parents if (parent / ".git").exists()][:1] or [Path.cwd()]
-    return file.relative_to(roots[0]).as_posix() if file.is_relative_to(roots[0]) else None
+    root = repository_of(file) or Path.cwd()
+    return file.relative_to(root).as_posix() if file.is_relative_to(root) else None
+
+
+def repository_of(path: Path) -> Path | None:
+    """The root of the repository that an absolute path lies in, or is; None where it lies in none."""
+    return next((place for place in (path, *path.parents) if (place / ".git").exists()), None)
