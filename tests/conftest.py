@@ -13,3 +13,10 @@ from tests.support.evaltester import EvalTester
 def evaltester(tmp_path: Path) -> EvalTester:
     """A directory of its own in which a test writes a suite, runs the real command and reads the results."""
     return EvalTester(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def own_answer_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers of judges are kept for one test alone: scripted servers say other things under the same name."""
+    place = tmp_path_factory.mktemp("answers") / "judge-answers.sqlite3"
+    monkeypatch.setenv("STATEVAL_JUDGE_CACHE", str(place))

@@ -15,7 +15,6 @@ from pydantic import BaseModel, ValidationError
 
 from stateval.errors import UsageError
 from stateval.gates import (
-    NOT_YET,
     GateField,
     LogicalGate,
     NamedGate,
@@ -92,15 +91,6 @@ def test_a_list_of_named_gates() -> None:
 def test_what_a_gate_may_not_say(gate: Any, message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         parse_gates(gate)
-
-
-@pytest.mark.parametrize("word", NOT_YET)
-@pytest.mark.parametrize("nested", [False, True])
-def test_words_of_later_releases_get_one_clear_error(word: str, nested: bool) -> None:
-    gate = simple(**{word: 0.95})
-    with pytest.raises(ValidationError, match="not in this release") as caught:
-        parse_gates({"kind": "logical", "operator": "or", "conditions": [gate]} if nested else gate)
-    assert [error["type"] for error in caught.value.errors()] == ["not_in_this_release"]
 
 
 def test_the_field_of_a_suite_file_is_read_alike_and_has_a_json_schema() -> None:

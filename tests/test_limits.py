@@ -107,7 +107,7 @@ def test_a_limit_that_cannot_be_kept_stops_the_run(
 
 
 def test_dollars_of_a_model_without_a_price_are_refused_at_the_start(evaltester: EvalTester) -> None:
-    target = {"kind": "local_agent", "agent": {}, "model_handles": ["embedded/smollm2-135m"]}
+    target = {"kind": "local_agent", "agent": {}, "model_handles": ["own"], "base_url": "http://127.0.0.1:9/v1"}
     evaltester.write_suite(target=target, limits={"cost_usd": 1})
     refused = evaltester.run()
     assert refused.status == 2

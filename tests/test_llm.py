@@ -324,7 +324,7 @@ def test_a_cut_off_answer_is_an_error_that_says_so():
         with pytest.raises(PermanentModelError, match=r"cut off \(`max_tokens` is 3\)"):
             structured(server, request=ChatRequest(HELLO.messages, Generation(max_tokens=3)))
         assert chat(server).is_cut_off
-    assert len(server.requests) == 2
+    assert len(server.requests) == 4
 
 
 @pytest.mark.parametrize(

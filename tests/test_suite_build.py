@@ -190,7 +190,6 @@ WRONG = [
         "graders.q.grader_config: ",
         "did you mean `whole`?",
     ),
-    ({"graders": {"q": TOOL | {"function": "semantic_similarity"}}}, "graders.q.function: ", "not in this release"),
     ({"graders": {"q": TOOL | {"function": "tool_sequence"}}}, "graders.q.function: ", "`extractor: tool_calls`"),
     ({"graders": {"q": TOOL | {"function": "code.py:polit"}}}, "graders.q.function: ", "did you mean `polite`?"),
     ({"graders": {"q": TOOL | {"function": "code.py:unmarked"}}}, "graders.q.function: ", "is not marked `@grader`"),

@@ -88,7 +88,7 @@ BAD = [
     ({"target": ..., "targets": [MINIMAL["target"]]}, "targets: each of several targets needs a `name`"),
     ({"graders": ...}, "`graders` is required (or `grader`)"),
     ({"graders": {}}, "graders: must not be empty"),
-    ({"graders": {"q": {"function": "contains"}}}, "graders.q.kind: is required"),
+    ({"graders": {"q": {"function": "contains"}}}, "graders.q: `kind` is required"),
     ({"graders": {"q": {"kind": "tool"}}}, "graders.q.function: is required"),
     ({"graders": {"q": {"kind": "tool", "function": "contains", "extractr": "x"}}}, "did you mean `extractor`?"),
     ({"reward": {"kind": "custm"}}, "reward: `kind` must be `metric` or `custom`, got 'custm'; did you mean `custom`?"),
@@ -144,15 +144,15 @@ def test_all_problems_are_said_at_once_in_the_order_of_the_file(tmp_path):
 
 
 LATER = [
-    *[{word: {}} for word in ("sandbox", "judge", "controls")],
+    *[{word: {}} for word in ("sandbox", "controls")],
     *[{"backend": "local"}, {"token_data": True}],
     *[{"target": {"kind": kind}} for kind in ("letta_agent", "letta_code", "agent")],
     *[{"target": MINIMAL["target"] | {word: "x"}} for word in ("model_configs", "agent_script", "project_id")],
     *[
         {"graders": {"q": {"kind": kind, "prompt": "Judge {submission}", "model": "m"}}}
-        for kind in ("model_judge", "rubric", "letta_judge", "state", "trajectory")
+        for kind in ("letta_judge", "state", "trajectory")
     ],
-    {"graders": {"q": MINIMAL["graders"]["quality"] | {"rubric_vars": ["x"]}}},
+    {"graders": {"q": MINIMAL["graders"]["quality"] | {"judge_tool_name": "x"}}},
     *[{"gate": {"op": "gte", "value": 1, word: 1}} for word in ("judge_check", "min_judge_kappa")],
 ]
 

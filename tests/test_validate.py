@@ -254,6 +254,7 @@ def test_every_field_of_a_suite_has_a_description_in_the_schema():
     assert set(found["properties"]) == set(SuiteSpec.model_fields)
     assert [name for name, field in found["properties"].items() if not field.get("description")] == []
     own = ("DatasetSpec", "PythonTargetSpec", "LocalAgentTargetSpec", "ToolGraderSpec", "BlockSpec", "GenerationSpec")
+    own += ("ModelJudgeSpec", "JudgeSpec", "PanelJudgeSpec", "CriterionSpec")
     fields = [(name, key, field) for name in own for key, field in found["$defs"][name]["properties"].items()]
     assert [(name, key) for name, key, field in fields if key != "kind" and not field.get("description")] == []
 

@@ -14,7 +14,8 @@ StatevalError                       what is wrong, where, what to do next
 │   └── StorageFull                 4    the disk is full; everything finished is kept
 ├── ModelError                      -    a model call failed; becomes the error of one sample
 │   ├── ModelUnavailable            2    a model's file or server cannot be had; nothing can run
-│   ├── TransientModelError         -    may succeed when tried again (429, 5xx, time-out)
+│   ├── TransientModelError         -    may succeed when tried again (5xx, time-out)
+│   │   └── TooManyCalls            -    the endpoint wants fewer calls (429)
 │   └── PermanentModelError         -    will fail again (400, 401, 404, context overflow)
 ├── StageError                      -    one stage of one sample failed; stored with that sample
 │   ├── TargetError                 -    the agent, its factory or its model
@@ -37,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from stateval.records.rollout import Rollout
     from stateval.records.source import Problem
+    from stateval.records.usage import Usage
 
 
 class ExitStatus(IntEnum):
@@ -127,7 +129,9 @@ class StorageFull(ResultsError):
 
 
 class ModelError(StatevalError):
-    """A call to a language model failed."""
+    """A call to a language model failed. `usage` is what its answers before the failure took, where there were any."""
+
+    usage: Usage | None = None
 
 
 class ModelUnavailable(ModelError):
@@ -140,6 +144,10 @@ class TransientModelError(ModelError):
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class TooManyCalls(TransientModelError):
+    """The endpoint wants fewer calls, or none for a while (429, 529, or 503 with the time to wait)."""
 
 
 class PermanentModelError(ModelError):

@@ -11,7 +11,7 @@ messages, at the tools, or block on an event of the test.
 What a `Reply` can do:
 
 * answer: `text`, `tool_calls` (pairs of name and arguments; arguments that are no text are written as JSON),
-  `reasoning`, `finish_reason`, `usage` (counted in words where None), `model`;
+  `reasoning`, `refusal`, `finish_reason`, `usage` (counted in words where None), `model`;
 * be slow: `delay` seconds before the first byte, `pause` seconds between streamed pieces;
 * refuse: `status` with `error` (a message, or the whole error object), `headers` such as `{"retry-after": "2"}`;
 * break: `body` sends these bytes instead; `cut_after` closes the connection after so many bytes of the body, while
@@ -21,9 +21,12 @@ What a `Reply` can do:
 
 The server answers `/v1/chat/completions` (with `stream` as server-sent events, and `stream_options.include_usage`),
 `/v1/models` (the names of `models`, with a context of 128k tokens, as Letta Code wants it)
-and `/v1/embeddings` (by the function `embedding`, text to vector; the default counts letters). Every response says
-`connection: close`. A request with `response_format` is not treated specially: the answer function sees it as
-`request.schema` and may return JSON, or not.
+and `/v1/embeddings` (by the function `embedding`, text to vector; the default counts letters). It also speaks
+Anthropic's API (`/v1/messages`, without streams) and Google's (`/<version>/models/<name>:generateContent` and
+`:batchEmbedContents`) at `root`: the answers are the same, `request.messages`, `system` and `schema` read alike, while
+`usage`, `finish_reason` and error objects are sent as given, in the API's own words. Every response says `connection:
+close`. A request for JSON is not treated specially: the answer function sees it as `request.schema` and may return
+JSON, or not.
 
 `server.requests` holds every chat request in the order of arrival, `server.peak` the greatest number at once,
 `server.failures` what answer functions raised by mistake; leaving the context raises the first of these.
@@ -40,6 +43,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
+from tests.support.model_dialects import candidates, embeddings_of_google, message, messages_in, schema_in, system_in
+
 
 @dataclass(frozen=True)
 class Request:
@@ -53,8 +58,8 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The conversation."""
-        return list(self.body.get("messages", ()))
+        """The conversation, in the form of OpenAI's API."""
+        return messages_in(self.path, self.body)
 
     @property
     def last(self) -> str:
@@ -64,17 +69,17 @@ class Request:
     @property
     def system(self) -> str:
         """The contents of the system messages, joined."""
-        return "\n".join(str(m.get("content")) for m in self.messages if m["role"] == "system")
+        return system_in(self.path, self.body)
 
     @property
     def tools(self) -> list[str]:
         """The names of the tools on offer."""
-        return [tool["function"]["name"] for tool in self.body.get("tools", ())]
+        return [tool.get("function", tool)["name"] for tool in self.body.get("tools", ())]
 
     @property
     def schema(self) -> Any:
         """The JSON schema that the answer should follow, or None."""
-        return (self.body.get("response_format") or {}).get("json_schema", {}).get("schema")
+        return schema_in(self.path, self.body)
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,7 @@ class Reply:
     text: str = ""
     tool_calls: Sequence[tuple[str, Any]] = ()
     reasoning: str = ""
+    refusal: str = ""
     finish_reason: str | None = None
     usage: Mapping[str, Any] | None = None
     model: str | None = None
@@ -118,7 +124,7 @@ def letters(text: str) -> list[float]:
 
 
 class ModelServer:
-    """The server; a context manager. `base_url` ends with `/v1`."""
+    """The server; a context manager. `base_url` is `root` with `/v1` at its end, as OpenAI's clients want it."""
 
     def __init__(
         self,
@@ -138,7 +144,8 @@ class ModelServer:
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.owner = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
-        self.base_url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        self.root = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self.base_url = f"{self.root}/v1"
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -212,10 +219,14 @@ class _Handler(BaseHTTPRequestHandler):
         content = self.rfile.read(int(self.headers.get("content-length", 0)))
         body = json.loads(content)
         match self.path:
-            case "/v1/chat/completions":
+            case "/v1/chat/completions" | "/v1/messages":
                 self._chat(body)
             case "/v1/embeddings":
                 self._embed(body)
+            case path if path.endswith(":generateContent"):
+                self._chat(body)
+            case path if path.endswith(":batchEmbedContents"):
+                self._send(200, _json(embeddings_of_google(body, self.server.owner.embedding)))
             case _:
                 self._send(404, _json({"error": {"message": f"no such path: {self.path}"}}))
 
@@ -238,11 +249,11 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply.status, reply.body, reply.headers, reply.cut_after)
         elif reply.status != 200 or reply.error is not None:
             error = reply.error if isinstance(reply.error, Mapping) else {"message": reply.error or "error"}
-            self._send(reply.status, _json({"error": error}), reply.headers, reply.cut_after)
+            self._send(reply.status, _json({"type": "error", "error": error}), reply.headers, reply.cut_after)
         elif request.body.get("stream"):
             self._stream(request, reply)
         else:
-            self._send(200, _json(_completion(request, reply)), reply.headers, reply.cut_after)
+            self._send(200, _json(_answered(request, reply)), reply.headers, reply.cut_after)
 
     def _stream(self, request: Request, reply: Reply) -> None:
         self.send_response(200)
@@ -287,13 +298,21 @@ def _json(value: Any) -> bytes:
     return json.dumps(value).encode("ascii")
 
 
+def _answered(request: Request, reply: Reply) -> dict[str, Any]:
+    if request.path == "/v1/messages":
+        return message(request, reply)
+    return candidates(request, reply) if request.path.endswith(":generateContent") else _completion(request, reply)
+
+
 def _completion(request: Request, reply: Reply) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
+    said: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.tool_calls else "")}
     if reply.reasoning:
-        message["reasoning_content"] = reply.reasoning
+        said["reasoning_content"] = reply.reasoning
+    if reply.refusal:
+        said |= {"content": None, "refusal": reply.refusal}
     if reply.tool_calls:
-        message["tool_calls"] = _calls(request, reply)
-    choice = {"index": 0, "message": message, "finish_reason": _finish_reason(reply)}
+        said["tool_calls"] = _calls(request, reply)
+    choice = {"index": 0, "message": said, "finish_reason": _finish_reason(reply)}
     return {**_head(request, reply, "chat.completion"), "choices": [choice], "usage": _usage(request, reply)}
 
 

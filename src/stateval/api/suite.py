@@ -22,12 +22,14 @@ from stateval.errors import ExitStatus, GateFailed, GateInconclusive, RunUnfinis
 from stateval.extractors import make_extractor
 from stateval.gates import NamedGate, SimpleGate, check_gates, parse_gates, with_paths_below
 from stateval.graders import make_tool_grader
+from stateval.graders.judging import ModelJudge
 from stateval.loading.fingerprint import fingerprint_of
 from stateval.records.protocols import Extractor, Grader, RewardComposer, Snapshots, Target
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.rewards import CustomReward, MetricReward
 from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, OnError, RunPlan, Script
+from stateval.running.prices import price_problems
 from stateval.running.session import Destination, already_checked, find_destination, run_session
 from stateval.suite.build import build_plan, check_plan
 from stateval.suite.load import load_suite
@@ -155,6 +157,7 @@ class EvalSuite:
         composer = _reward(reward, bindings)
         gates = with_paths_below(_gates(gate), Path.cwd())
         _refuse(check_gates(gates, [binding.key for binding in bindings], has_reward=composer is not None))
+        models = tuple(_models(target))
         rows = select(
             open_dataset(dataset, base_directory=Path.cwd()),
             tags=arguments.texts("sample_tags", sample_tags, single=True),
@@ -166,7 +169,7 @@ class EvalSuite:
         self._plan = RunPlan(
             name=name,
             dataset=rows,
-            models=tuple(_models(target)),
+            models=models,
             graders=bindings,
             reward=composer,
             gates=gates,
@@ -174,19 +177,23 @@ class EvalSuite:
             max_concurrent=max_concurrent,
             snapshots=_choice(Snapshots, snapshots, "snapshots"),
             on_error=_choice(OnError, on_error, "on_error"),
-            limits=Limits(**_checked(LimitsSpec.model_validate, limits or {}, "limits").model_dump()),
+            limits=_limits(limits or {}, models, bindings),
             pass_threshold=pass_threshold,
             setup=Script(setup, getattr(setup, "__name__", "setup")) if setup else None,
+            secrets=frozenset(_keys(bindings)),
             config={"name": name, "num_runs": num_runs, "max_concurrent": max_concurrent, "on_error": on_error},
         )
 
     @classmethod
-    def from_file(cls, path: str | Path) -> Self:
-        """The suite that a suite file describes. Raises SuiteError or DatasetError."""
+    def from_file(cls, path: str | Path, *, cache: bool = True) -> Self:
+        """The suite that a suite file describes; `cache` says whether judges use the answers that are kept.
+
+        Raises SuiteError or DatasetError.
+        """
         arguments.path("path", path)
         loaded = load_suite(path)
         suite = cls.__new__(cls)
-        suite._plan = build_plan(loaded)
+        suite._plan = build_plan(loaded, cache=cache)
         suite._output = loaded.output
         return suite
 
@@ -317,6 +324,20 @@ def _grader(value: Any) -> Grader:
     if hasattr(value, "grade") and hasattr(value, "fingerprint"):
         return value  # type: ignore[no-any-return]
     return make_tool_grader(value)
+
+
+def _limits(limits: Mapping[str, float], models: Sequence[ModelPlan], bindings: Sequence[GraderBinding]) -> Limits:
+    found = Limits(**_checked(LimitsSpec.model_validate, limits, "limits").model_dump())
+    if found.cost_usd is not None:
+        _refuse(price_problems(models, bindings))
+    return found
+
+
+def _keys(bindings: Iterable[GraderBinding]) -> Iterator[str]:
+    """The keys that judges were given."""
+    for binding in bindings:
+        if isinstance(binding.grader, ModelJudge):
+            yield from (judge.api_key for judge in binding.grader.judges if judge.api_key)
 
 
 def _extractor(value: Any) -> Extractor:

@@ -49,6 +49,7 @@ def run(
     retry_errors: options.RetryErrors = False,
     fresh: options.Fresh = False,
     cached: options.Cached = None,
+    no_cache: options.NoCache = False,
     no_save: options.NoSave = False,
     debug: options.Debug = False,
 ) -> None:
@@ -80,6 +81,7 @@ def run(
         resume=resume is not None,
         retry_errors=retry_errors,
         cached=absolute(cached) if cached is not None else None,
+        cache=not no_cache,
         started_in=started_in,
     )
     with screen.only_ours() if shown is Display.JSON else nullcontext():
@@ -88,7 +90,7 @@ def run(
 
 
 def _run(suite: Path, overrides: Sequence[Override], wanted: _Wanted, shown: Display, *, quiet: bool) -> ExitStatus:
-    plan, place_in_suite, notes = _prepared(suite, overrides)
+    plan, place_in_suite, notes = _prepared(suite, overrides, cache=wanted.cache)
     destination = wanted.destination(plan, place_in_suite)
     samples, warnings = _checked(plan, destination)
     if not quiet:
@@ -121,7 +123,9 @@ def _current_directory() -> Path:
         raise UsageError(f"the current directory cannot be used: {error.strerror}; change to another one") from None
 
 
-def _prepared(suite: Path, overrides: Sequence[Override]) -> tuple[RunPlan, Path | None, tuple[str, ...]]:
+def _prepared(
+    suite: Path, overrides: Sequence[Override], *, cache: bool
+) -> tuple[RunPlan, Path | None, tuple[str, ...]]:
     """The plan of a suite, the results directory that it names, and notes; its secrets are known to the screen then."""
     from stateval.suite.build import build_plan, secrets_in
     from stateval.suite.load import load_suite
@@ -132,7 +136,7 @@ def _prepared(suite: Path, overrides: Sequence[Override]) -> tuple[RunPlan, Path
         screen.know_suite(suite)
         raise
     screen.know(secrets_in(loaded))
-    return build_plan(loaded), loaded.output, loaded.notes
+    return build_plan(loaded, cache=cache), loaded.output, loaded.notes
 
 
 def _place(output: Path | None, resume: str | None) -> Path | None:
@@ -158,7 +162,7 @@ def _checked(plan: RunPlan, destination: Destination) -> tuple[int, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What the command says of where results go."""
+    """What the command says of where results go, and of what is known already."""
 
     place: Path | None
     save: bool
@@ -166,6 +170,7 @@ class _Wanted:
     resume: bool
     retry_errors: bool
     cached: Path | None
+    cache: bool
     started_in: Path
 
     def destination(self, plan: RunPlan, place_in_suite: Path | None) -> Destination:

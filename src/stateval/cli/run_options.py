@@ -52,5 +52,6 @@ Cached = Annotated[
     Path | None,
     typer.Option("--cached", "-c", help="Grade the conversations of these results anew; the agent is not run."),
 ]
+NoCache = Annotated[bool, typer.Option("--no-cache", help="Ask judges anew: no kept answer is used, and none is kept.")]
 NoSave = Annotated[bool, typer.Option("--no-save", help="Keep no results.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and log messages.")]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from pydantic import Field
@@ -30,12 +30,14 @@ class Comparability(Record):
 
     Graders are named by their metric; that of the reward is `reward`. `unchecked_graders` have a hash in one run only,
     or hashes of different makers; of `configuration_only` graders the configuration is the same, and nothing is known
-    of their code. Rows are those of samples in both runs; `differing_rows` names some of them.
+    of their code. `moved_judges` are sentences on judges whose endpoints answered under other names. Rows are
+    those of samples in both runs; `differing_rows` names some of them.
     """
 
     differing_graders: list[str] = Field(default_factory=list)
     unchecked_graders: list[str] = Field(default_factory=list)
     configuration_only: list[str] = Field(default_factory=list)
+    moved_judges: list[str] = Field(default_factory=list)
     n_rows: int = 0
     n_differing_rows: int = 0
     n_unchecked_rows: int = 0
@@ -44,12 +46,13 @@ class Comparability(Record):
     @property
     def is_comparable(self) -> bool:
         """Whether nothing is known to differ."""
-        return not self.differing_graders and not self.n_differing_rows
+        return not (self.differing_graders or self.moved_judges or self.n_differing_rows)
 
     def differences(self) -> Iterator[str]:
         """What is known to differ, a sentence each."""
         for metric in self.differing_graders:
             yield f"{_what(metric)} differs"
+        yield from self.moved_judges
         if self.n_differing_rows:
             few = ", ".join(f"`{key}`" for key in self.differing_rows)
             yield f"{self.n_differing_rows:,} of {self.n_rows:,} shared samples have other rows{few and f': {few}'}"
@@ -62,6 +65,14 @@ class Comparability(Record):
             yield f"{_listed(self.configuration_only)}: the configuration is the same, the graders' code is not known"
         if self.n_unchecked_rows:
             yield f"whether {self.n_unchecked_rows:,} of {self.n_rows:,} shared samples had the same rows"
+
+
+def compare_graders(one: Results, other: Results, metrics: Iterable[str]) -> Comparability:
+    """What is known of the graders of these metrics in two runs: their hashes, and who answered as judge."""
+    asked = list(metrics)
+    judged = dict.fromkeys([*asked, *(one.judges if REWARD in asked else ())])
+    found = compare_inputs(one.inputs, other.inputs, asked)
+    return found.model_copy(update={"moved_judges": list(moved_judges(one.judges, other.judges, judged))})
 
 
 def compare_inputs(one: RunInputs, other: RunInputs, metrics: Iterable[str]) -> Comparability:
@@ -85,6 +96,20 @@ def compare_inputs(one: RunInputs, other: RunInputs, metrics: Iterable[str]) -> 
         unchecked_graders=[key for key, same in graders.items() if same is None],
         configuration_only=[key for key in alike if ":" in hashes.get(key, "")],
     )
+
+
+def moved_judges(
+    one: Mapping[str, Sequence[str]], other: Mapping[str, Sequence[str]], metrics: Iterable[str]
+) -> Iterator[str]:
+    """A sentence for each metric that was judged by models of other names: by another one, or behind the same alias.
+
+    The names are those that the endpoints gave; where one run has none, nothing is known to differ.
+    """
+    for metric in metrics:
+        before, after = one.get(metric), other.get(metric)
+        if before and after and set(before) != set(after):
+            then, now = _listed(sorted(before)), _listed(sorted(after))
+            yield f"the judge of `{metric}` answered as {then} in one run, as {now} in the other"
 
 
 class RowHashes:

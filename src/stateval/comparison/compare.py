@@ -13,7 +13,7 @@ from stateval.comparison.comparability import (
     Comparability,
     RowComparison,
     RowHashes,
-    compare_inputs,
+    compare_graders,
     content_hashes,
     first_names,
 )
@@ -165,7 +165,7 @@ class _Pair:
         return [REWARD] if REWARD in metrics else [m for m in metrics if not self.one.table.is_resource(m)]
 
     def _comparability(self, metrics: Sequence[str], rows: RowComparison) -> Comparability:
-        graders = compare_inputs(self.one.results.inputs, self.other.results.inputs, metrics)
+        graders = compare_graders(self.one.results, self.other.results, metrics)
         if rows.unchecked and self.one.results is not self.other.results:
             rows = self._rows_by_content() or rows
         elif self.one.results is self.other.results:

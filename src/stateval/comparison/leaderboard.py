@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
-from stateval.comparison.comparability import RowComparison, RowHashes, compare_inputs, content_hashes
+from stateval.comparison.comparability import RowComparison, RowHashes, compare_graders, content_hashes
 from stateval.errors import UsageError
 from stateval.results.reading import Results
 from stateval.stats.comparison import TOLERANCE
@@ -118,7 +118,7 @@ def doubts(runs: Sequence[Results], metric: str | None = None) -> Doubts:
     first, *others = runs
     differing, unchecked = [], []
     for other in others:
-        found = compare_inputs(first.inputs, other.inputs, [metric])
+        found = compare_graders(first, other, [metric])
         if first.inputs.dataset is None or first.inputs.dataset != other.inputs.dataset:
             rows = _rows(first, other)
             counts = {

@@ -5,7 +5,8 @@ from __future__ import annotations
 from stateval.gates.advice import check_gates, gate_warnings
 from stateval.gates.baseline import BaselineUse, baseline_uses
 from stateval.gates.evaluate import evaluate_gates, overall
-from stateval.gates.rules import BaselineKey, BaselineRun, Baselines
+from stateval.gates.judge_check import judge_check_uses, unjudged_gates
+from stateval.gates.rules import BaselineKey, BaselineRun, Baselines, JudgeCheckKey, JudgeChecks, JudgeStanding
 from stateval.gates.spec import (
     Baseline,
     BaselineGate,
@@ -20,10 +21,9 @@ from stateval.gates.spec import (
     parse_gates,
     with_paths_below,
 )
-from stateval.gates.words import NOT_YET, Aggregation
+from stateval.gates.words import Aggregation
 
 __all__ = [
-    "NOT_YET",
     "Aggregation",
     "Baseline",
     "BaselineGate",
@@ -33,6 +33,9 @@ __all__ = [
     "Baselines",
     "Gate",
     "GateField",
+    "JudgeCheckKey",
+    "JudgeChecks",
+    "JudgeStanding",
     "LogicalGate",
     "NamedGate",
     "SimpleGate",
@@ -42,8 +45,10 @@ __all__ = [
     "check_gates",
     "evaluate_gates",
     "gate_warnings",
+    "judge_check_uses",
     "metric_names",
     "overall",
     "parse_gates",
+    "unjudged_gates",
     "with_paths_below",
 ]

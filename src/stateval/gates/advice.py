@@ -36,6 +36,11 @@ def check_gates(gates: Sequence[NamedGate], metric_keys: Sequence[str], *, has_r
         if isinstance(condition, BaselineGate)
         for complaint in _comparison_complaints(condition, known, metric_keys)
     ]
+    problems += [
+        "`min_judge_kappa` needs a `judge_check`: the file that `stateval judge check` writes"
+        for gate in gates
+        if any(leaf.min_judge_kappa is not None and leaf.judge_check is None for leaf in leaves(gate))
+    ]
     names = [gate.name for gate in gates if gate.name is not None]
     twice = sorted({name for name in names if names.count(name) > 1})
     return [*problems, *(f"two gates are named `{name}`; give each its own name" for name in twice)]

@@ -67,10 +67,13 @@ def against_baseline(gate: BaselineGate, selection: Selection, rules: Rules) -> 
         threshold=gate.baseline.allowed,
         confidence=gate.baseline.confidence,
         baseline=gate.baseline.results,
-        marks=list(run.marks) or None if run is not None else None,
+        marks=[*run.marks, *run.moved] or None if run is not None else None,
     )
     if run is None:
         return verdict.model_copy(update={"reason": "the earlier run was not read"})
+    if run.moved and not gate.baseline.force:
+        reason = f"{'; '.join(run.moved)}; make a new baseline, or compare all the same with `force: true`"
+        return verdict.model_copy(update={"reason": reason, "marks": list(run.marks) or None})
     return verdict.model_copy(update=_Comparison(gate, metric, rises, selection, run, rules).findings())
 
 

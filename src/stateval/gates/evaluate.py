@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from stateval.gates.baseline import against_baseline
 from stateval.gates.conditions import simple, weighted_average
-from stateval.gates.rules import Baselines, Rules
+from stateval.gates.judge_check import checked
+from stateval.gates.rules import Baselines, JudgeChecks, Rules
 from stateval.gates.spec import (
     BaselineGate,
     Gate,
@@ -35,6 +36,7 @@ def evaluate_gates(
     finished: bool,
     pass_threshold: float = 1.0,
     baselines: Baselines | None = None,
+    judge_checks: JudgeChecks | None = None,
 ) -> list[GateVerdict]:
     """One verdict per gate.
 
@@ -48,8 +50,9 @@ def evaluate_gates(
         finished: whether every planned observation was made.
         pass_threshold: the suite's; a gate's own wins.
         baselines: the earlier runs that gates compare with.
+        judge_checks: what is known of how well judges agree with people.
     """
-    rules = Rules(on_error == "exclude", num_runs, finished, pass_threshold, baselines or {})
+    rules = Rules(on_error == "exclude", num_runs, finished, pass_threshold, baselines or {}, judge_checks or {})
     return [_over_models(gate, tables, rules) for gate in gates]
 
 
@@ -114,13 +117,15 @@ def _evaluate(gate: Gate, selection: Selection, rules: Rules) -> GateVerdict:
     match gate:
         case LogicalGate():
             return _combined(gate.full_conditions, gate.operator, selection, rules)
+        case SimpleGate() if gate.baseline is not None:
+            return _combined(parts(gate), "and", selection, rules)
         case WeightedAverageGate():
-            return weighted_average(gate, selection, rules)
+            verdict = weighted_average(gate, selection, rules)
         case BaselineGate():
-            return against_baseline(gate, selection, rules)
-        case SimpleGate(baseline=None):
-            return simple(gate, selection, rules)
-    return _combined(parts(gate), "and", selection, rules)
+            verdict = against_baseline(gate, selection, rules)
+        case _:
+            verdict = simple(gate, selection, rules)
+    return checked(gate, verdict, selection.table.metric_keys, rules)
 
 
 def _combined(conditions: Sequence[Gate], operator: str, selection: Selection, rules: Rules) -> GateVerdict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -22,13 +22,41 @@ class BaselineKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BaselineRun:
-    """An earlier run of one model. `marks` say what stands against comparing it and was let pass by `force`."""
+    """An earlier run of one model. `marks` say what stands against comparing it and was let pass by `force`.
+
+    `judges` are, by metric, the names of those who judged it; `moved` says where today's have other names.
+    """
 
     table: ObservationTable
     marks: tuple[str, ...] = ()
+    judges: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    moved: tuple[str, ...] = ()
 
 
 Baselines = Mapping[BaselineKey, BaselineRun]
+
+
+class JudgeCheckKey(NamedTuple):
+    """Which check of which metric: the file as the gate names it, and the metric that the gate looks at."""
+
+    file: str
+    metric: str
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeStanding:
+    """What a file says of the judges of a metric.
+
+    `is_judged` is False where no model has a say in the metric. `kappa` is the least of all judges that do; `void` says
+    why the file says nothing of them.
+    """
+
+    is_judged: bool
+    kappa: float | None = None
+    void: str | None = None
+
+
+JudgeChecks = Mapping[JudgeCheckKey, JudgeStanding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +68,7 @@ class Rules:
     finished: bool
     pass_threshold: float
     baselines: Baselines = field(default_factory=dict)
+    judge_checks: JudgeChecks = field(default_factory=dict)
     model: str = ""
     tags: tuple[str, ...] = ()
 

@@ -22,6 +22,7 @@ from stateval.gates.words import (
     Aggregation,
     Confidence,
     GateModel,
+    Kappa,
     Number,
     Samples,
     Share,
@@ -52,10 +53,15 @@ class Baseline(GateModel):
 
 
 class _Evidence(GateModel):
-    """What the data must be like for a verdict: so many samples, so few errors."""
+    """What the data must be like for a verdict: so many samples, so few errors, a judge that agrees with people.
+
+    `judge_check` is a file that `stateval judge check` wrote, `min_judge_kappa` the least agreement beyond chance.
+    """
 
     min_n: Samples | None = None
     max_error_rate: Share | None = None
+    judge_check: Annotated[str, Field(min_length=1)] | None = None
+    min_judge_kappa: Kappa | None = None
 
 
 class BaselineGate(_Evidence):
@@ -162,7 +168,7 @@ class WeightedAverageGate(_Evidence):
 class LogicalGate(_Evidence):
     """Several conditions, of which all (`and`) or one (`or`) must hold.
 
-    `confidence`, `min_n` and `max_error_rate` hold for each condition that says nothing else.
+    `confidence` and what is said of the data hold for each condition that says nothing else.
     """
 
     kind: Literal["logical"]
@@ -197,7 +203,7 @@ def _add_old_spellings(schema: dict[str, Any]) -> None:
 
 
 def _handed_down(gate: LogicalGate, condition: Gate) -> Gate:
-    names = [name for name in ("confidence", "min_n", "max_error_rate") if name in type(condition).model_fields]
+    names = [name for name in ("confidence", *_Evidence.model_fields) if name in type(condition).model_fields]
     said = {name: getattr(gate, name) for name in names if getattr(condition, name) is None}
     return condition.model_copy(update={name: value for name, value in said.items() if value is not None})
 
@@ -343,15 +349,18 @@ class ComparisonBeside(BaselineGate):
         return self.op.wants_small
 
 
-_SHARED = ("metric_key", "baseline", "min_n", "max_error_rate")
+_SHARED = ("metric_key", "baseline", *_Evidence.model_fields)
 
 
 def with_paths_below(gates: Sequence[NamedGate], directory: Path) -> tuple[NamedGate, ...]:
-    """The gates with the directories of their baselines made absolute; relative ones lie below `directory`."""
+    """The gates with the paths of baselines and checks of judges made absolute; relative ones lie below `directory`."""
     return tuple(gate.model_copy(update={"gate": _below(gate.gate, directory)}) for gate in gates)
 
 
 def _below(gate: Gate, directory: Path) -> Gate:
+    if gate.judge_check is not None:
+        check = directory / Path(gate.judge_check).expanduser()
+        gate = gate.model_copy(update={"judge_check": str(check)})
     match gate:
         case LogicalGate():
             return gate.model_copy(

@@ -5,16 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from stateval.stats.comparison import Operator
-
-NOT_YET = {
-    "judge_check": "checks of the judge are not in this release",
-    "min_judge_kappa": "checks of the judge are not in this release",
-}
-"""Words of a gate that a later release understands, each with what to say of it."""
 
 
 class Aggregation(StrEnum):
@@ -69,6 +62,7 @@ Confidence = Annotated[
     float, BeforeValidator(_no_percentage), BeforeValidator(_no_boolean), Field(gt=0.5, lt=1, allow_inf_nan=False)
 ]
 Samples = Annotated[int, BeforeValidator(_no_boolean), Field(ge=1)]
+Kappa = Annotated[float, BeforeValidator(_no_boolean), Field(ge=-1, le=1, allow_inf_nan=False)]
 Share = Annotated[float, BeforeValidator(_no_boolean), Field(ge=0, le=1, allow_inf_nan=False)]
 
 USUAL_ERROR_RATE = 0.1
@@ -79,14 +73,6 @@ class GateModel(BaseModel):
     """What all gates have in common: they are frozen, and know no other words than their own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _words_of_later_releases(cls, data: Any) -> Any:
-        for word, why in NOT_YET.items():
-            if isinstance(data, dict) and word in data:
-                raise PydanticCustomError("not_in_this_release", "`{word}`: {why}", {"word": word, "why": why})
-        return data
 
 
 def no_interval(aggregation: Aggregation | None, operator: Operator | None) -> str | None:

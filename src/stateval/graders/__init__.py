@@ -6,13 +6,17 @@ Each function here makes one of the built-in graders: `graders.contains(whole=Tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from stateval.extractors.patterns import TIMEOUT
 from stateval.graders.advice import risky_truth
 from stateval.graders.bound import make_tool_grader
 from stateval.graders.builtin import BUILTIN, BuiltinGrader
+from stateval.graders.judging import Criterion, JudgeModel, JudgeSettings, ModelJudge, read_criteria, read_judges
+from stateval.graders.semantic import SemanticOptions, SemanticSimilarity
+from stateval.llm.opening import DEFAULT_EMBEDDING_MODEL
+from stateval.loading.options import read_options
 from stateval.records.protocols import Grader
 
 __all__ = [
@@ -25,10 +29,13 @@ __all__ = [
     "exact_match",
     "json_match",
     "make_tool_grader",
+    "model_judge",
     "not_contains",
     "numeric_match",
     "regex_match",
     "risky_truth",
+    "rubric",
+    "semantic_similarity",
     "similarity",
     "tool_sequence",
 ]
@@ -80,6 +87,24 @@ def similarity(
     return make_tool_grader("similarity", {"threshold": threshold, "method": method})
 
 
+def semantic_similarity(
+    *,
+    model: str = DEFAULT_EMBEDDING_MODEL,
+    provider: str | None = None,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    threshold: float | None = None,
+    timeout: float = 120.0,
+) -> SemanticSimilarity:
+    """How alike the submission and the ground truth are in meaning, or with `threshold` whether they are enough.
+
+    Raises UsageError, MissingKey, MissingExtra; the model's settings are those of `stateval.llm.open_embedding_model`.
+    """
+    settings = {"model": model, "provider": provider, "base_url": base_url, "api_key": api_key}
+    config = settings | {"threshold": threshold, "timeout": timeout}
+    return SemanticSimilarity(read_options(SemanticOptions, config, "grader `semantic_similarity`"))
+
+
 def numeric_match(
     *, tolerance: float = 0.0, relative: float = 0.0, number: Literal["last", "first", "only"] = "last"
 ) -> Grader:
@@ -100,3 +125,54 @@ def tool_sequence(
 ) -> Grader:
     """The agent's tool calls (extractor `tool_calls`) are those of the row's `expected`, else these."""
     return make_tool_grader("tool_sequence", {"expected": expected, "mode": mode, "arguments": arguments})
+
+
+def model_judge(
+    prompt: str | None = None,
+    *,
+    criteria: Mapping[str, Criterion | str | float | Mapping[str, Any]] | None = None,
+    judges: Sequence[JudgeModel | str] | None = None,
+    system_prompt: str | None = None,
+    rubric_vars: Sequence[str] | None = None,
+    votes: int = 1,
+    scale: tuple[float, float] = (0.0, 1.0),
+    criteria_per_call: int = 8,
+    cache: bool = True,
+    **model: Any,
+) -> ModelJudge:
+    """A model reads the submission beside a rubric, or beside criteria that are scored one by one.
+
+    Args:
+        prompt: the rubric, a template with `{input}`, `{ground_truth}`, `{submission}` and the row's `rubric_vars`.
+        criteria: names, each with a description, a weight, or a mapping of both; instead of `prompt`.
+        judges: models that are all asked; instead of `model`.
+        system_prompt: comes before what every judge is told.
+        rubric_vars: the names that the rubric reads from the row.
+        votes: how often each model is asked.
+        scale: the worst and the best score that a judge gives; the grade is brought to 0 - 1.
+        criteria_per_call: how many criteria are asked about at once.
+        cache: whether answers are kept and known ones used.
+        model: the fields of `JudgeModel`: `model`, `provider`, `base_url`, `api_key`, `temperature`, `max_tokens`, ...
+
+    Raises UsageError, MissingKey, MissingExtra.
+    """
+    settings = JudgeSettings(
+        prompt=prompt,
+        criteria=read_criteria(criteria or {}),
+        system_prompt=system_prompt,
+        rubric_vars=None if rubric_vars is None else tuple(rubric_vars),
+        votes=votes,
+        scale=(scale[0], scale[1]),
+        criteria_per_call=criteria_per_call,
+    )
+    return ModelJudge(settings, read_judges(judges, model), cache=cache)
+
+
+def rubric(
+    criteria: Mapping[str, Criterion | str | float | Mapping[str, Any]],
+    *,
+    model: str = JudgeModel().model,
+    **settings: Any,
+) -> ModelJudge:
+    """A model scores and explains each criterion on its own; further settings are those of `model_judge`."""
+    return model_judge(criteria=criteria, model=model, **settings)

@@ -38,7 +38,11 @@ def make_tool_grader(
             raise UsageError(unknown_name("grader", function, list(BUILTIN)))
         function = BUILTIN[function]
     if isinstance(function, BuiltinGrader):
-        return BoundGrader(function, read_options(function.options, config, f"grader `{function.name}`"))
+        options = read_options(function.options, config, f"grader `{function.name}`")
+        if function.is_class:
+            grader: Grader = function.function(options)
+            return grader
+        return BoundGrader(function, options)
     if isinstance(function, LoadedFunction):
         return CustomGrader(function.function, function.reference, function.fingerprint, config)
     name = getattr(function, "__name__", type(function).__name__)
@@ -65,10 +69,12 @@ class BoundGrader:
 
     async def grade(self, request: GradeRequest) -> GradeResult:
         """The grade. Raises GradingError where there is nothing to compare with, or comparing takes too long."""
-        if self._slow:
-            grade: GradeResult = await in_thread(self._function, request, self._options)
-            return grade
-        return self._function(request, self._options)
+        grade: GradeResult = (
+            await in_thread(self._function, request, self._options)
+            if self._slow
+            else self._function(request, self._options)
+        )
+        return grade
 
     def check(self, sample: Sample) -> str | None:
         """What this sample lacks: a truth, one for each graded turn, or an `expected` of the right shape."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from stateval.graders import text, values
 from stateval.graders.inputs import texts_in
+from stateval.graders.semantic import SemanticOptions, SemanticSimilarity
 from stateval.graders.tool_sequence import SequenceOptions, expected_calls, tool_sequence
 from stateval.loading.options import OptionDescription, Options, describe_options
 from stateval.records.grade import GradeResult
@@ -27,20 +28,25 @@ class Reads(Enum):
 
 @dataclass(frozen=True, slots=True)
 class BuiltinGrader:
-    """One built-in tool grader.
+    """One built-in tool grader: a function of a request and the settings, or a class that makes a grader of these.
 
     `truth_problem` and `read_expected` say what is wrong with a row's `ground_truth` (as a text) or `expected` (by a
     ValueError); `slow` ones run in a thread. `wants_extractor` is the extractor without which it makes no sense.
     """
 
     name: str
-    function: Callable[[GradeRequest, Any], GradeResult]
+    function: Callable[..., Any]
     options: type[Options]
     reads: Reads
     truth_problem: Callable[[str], str | None] | None = None
     read_expected: Callable[[Any], Any] | None = None
     slow: bool = False
     wants_extractor: str | None = None
+
+    @property
+    def is_class(self) -> bool:
+        """Whether it is a grader of its own kind rather than a function."""
+        return inspect.isclass(self.function)
 
     @property
     def description(self) -> str:
@@ -66,6 +72,7 @@ _GRADERS = (
     BuiltinGrader("regex_match", text.regex_match, text.RegexOptions, Reads.TRUTH, text.regex_problem, slow=True),
     BuiltinGrader("ascii_printable_only", text.ascii_printable_only, text.NoOptions, Reads.NOTHING),
     BuiltinGrader("similarity", text.similarity, text.SimilarityOptions, Reads.TRUTH),
+    BuiltinGrader("semantic_similarity", SemanticSimilarity, SemanticOptions, Reads.TRUTH),
     BuiltinGrader("numeric_match", values.numeric_match, values.NumericOptions, Reads.TRUTH, values.number_problem),
     BuiltinGrader("json_match", values.json_match, values.JsonMatchOptions, Reads.EITHER, values.json_problem),
     BuiltinGrader(

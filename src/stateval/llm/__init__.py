@@ -7,22 +7,28 @@ from stateval.llm.chat import (
     ChatModel,
     ChatReply,
     ChatRequest,
+    EmbeddingModel,
     Generation,
     Provider,
     ToolDefinition,
 )
-from stateval.llm.opening import DEFAULT_MODEL, open_model
+from stateval.llm.opening import DEFAULT_EMBEDDING_MODEL, DEFAULT_MODEL, open_embedding_model, open_model
 from stateval.llm.retrying import Retries
+from stateval.llm.schema import InvalidAnswer
 
 __all__ = [
+    "DEFAULT_EMBEDDING_MODEL",
     "DEFAULT_MODEL",
     "ChatMessage",
     "ChatModel",
     "ChatReply",
     "ChatRequest",
+    "EmbeddingModel",
     "Generation",
+    "InvalidAnswer",
     "Provider",
     "Retries",
     "ToolDefinition",
+    "open_embedding_model",
     "open_model",
 ]

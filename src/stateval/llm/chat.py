@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -67,7 +67,10 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a model answered. `finish_reason` is `length` where it was cut off; `model` is the one that ran."""
+    """What a model answered. `finish_reason` is `length` where it was cut off; `model` is the one that ran.
+
+    `refusal` is what the model said where it declined to answer; `text` is empty then.
+    """
 
     text: str
     model: str
@@ -75,6 +78,7 @@ class ChatReply:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str = "stop"
     reasoning: str = ""
+    refusal: str = ""
 
     @property
     def is_cut_off(self) -> bool:
@@ -90,6 +94,10 @@ class Provider(Protocol):
         """How users call the model, for instance `embedded/smollm2-135m`."""
 
     @property
+    def model(self) -> str:
+        """The model's name at its endpoint."""
+
+    @property
     def endpoint(self) -> str:
         """What shares one limit on calls in flight."""
 
@@ -100,6 +108,10 @@ class Provider(Protocol):
     @property
     def fingerprint(self) -> Any:
         """What the model's answers depend on apart from the request: provider, model, endpoint, file hash."""
+
+    @property
+    def api_url(self) -> str | None:
+        """Where the provider's prices are known by; None where a price would be a guess (an endpoint of one's own)."""
 
     async def complete(self, request: ChatRequest, schema: Schema | None) -> ChatReply:
         """One try; with a `schema` the text ought to be JSON that follows it.
@@ -123,15 +135,42 @@ class ChatModel(Protocol):
     @property
     def fingerprint(self) -> Any: ...
 
+    @property
+    def has_price(self) -> bool:
+        """Whether the cost of its calls is known."""
+
     async def chat(self, request: ChatRequest) -> ChatReply:
         """The model's answer. Raises TransientModelError (tries used up), PermanentModelError, ModelUnavailable."""
 
-    async def structured(self, request: ChatRequest, schema: Schema) -> tuple[Any, ChatReply]:
-        """The one value in the answer that follows the schema, and the last reply with the usage of all of them.
+    async def structured(
+        self, request: ChatRequest, schema: Schema, *, accept: Callable[[Any], Any] | None = None
+    ) -> tuple[Any, ChatReply]:
+        """The one valid value in the answer, and the last reply with the usage of all of them.
 
-        An answer without such a value, or with several that differ, is asked for again, a bounded number of times.
-        Raises what `chat` raises; PermanentModelError where no valid answer came, or it was cut off.
+        Valid is what follows the schema; with `accept` what that takes: it is called with each JSON value in the text
+        and returns what the value means, or raises InvalidAnswer. An answer without a valid value, or with several that
+        differ, one that was cut off, refused or is empty is asked for again, a bounded number of times. Raises what
+        `chat` raises; PermanentModelError where no valid answer came.
         """
+
+    async def close(self) -> None:
+        """Gives back connections."""
+
+
+class EmbeddingModel(Protocol):
+    """A model that makes vectors of texts, with retries and within its endpoint's limit."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> Any: ...
+
+    @property
+    def has_price(self) -> bool: ...
+
+    async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
+        """One vector a text, all of one length. Raises what `ChatModel.chat` raises."""
 
     async def close(self) -> None:
         """Gives back connections."""

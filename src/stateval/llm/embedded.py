@@ -24,6 +24,7 @@ from stateval.llm.catalogue import EmbeddedModel
 from stateval.llm.chat import ChatReply, ChatRequest, Schema
 from stateval.llm.fetching import pull
 from stateval.llm.openai_wire import parameters_of, usage_of
+from stateval.llm.prices import EMBEDDED_URL
 from stateval.llm.progress import shown_progress
 
 logger = logging.getLogger(__name__)
@@ -45,12 +46,14 @@ class EmbeddedProvider:
     """
 
     native_tools = False
+    api_url = EMBEDDED_URL
 
     def __init__(self, name: str) -> None:
         self._model = catalogue.find(name)
         if importlib.util.find_spec("xllamacpp") is None:
             raise MissingExtra("Embedded models", "embedded")
         self.name = self.endpoint = self._model.handle
+        self.model = self._model.name
         self.fingerprint = {"provider": "embedded", "model": self._model.name, "sha256": self._model.sha256}
 
     async def complete(self, request: ChatRequest, schema: Schema | None) -> ChatReply:

@@ -16,10 +16,10 @@ from stateval.records.usage import Usage
 def parameters_of(model: str, request: ChatRequest, schema: Schema | None, refused: Set[str]) -> dict[str, Any]:
     """The body of a request, without the parameters that the endpoint refuses."""
     if schema is not None and "response_format" in refused:
-        request = _asking_for_json(request, schema)
+        request = asking_for_json(request, schema)
     parameters: dict[str, Any] = {"model": model, "messages": [message_body(m) for m in request.messages]}
     settings = request.generation.model_dump(exclude_none=True)
-    if "max_tokens" in refused and "max_tokens" in settings:
+    if "max_tokens" in settings and "max_tokens" in refused:
         settings["max_completion_tokens"] = settings["max_tokens"]
     parameters |= settings
     if request.tools:
@@ -63,16 +63,33 @@ def reply_of(content: bytes, model: str) -> ChatReply:
         body = load_json(content)
         choice = body["choices"][0]
         message = choice["message"]
+        finish_reason = str(choice.get("finish_reason") or "stop")
+        refusal = _refusal(message, finish_reason)
         return ChatReply(
-            text=text_of(message.get("content")) or str(message.get("refusal") or ""),
+            text="" if refusal else text_of(message.get("content")),
             model=str(body.get("model") or model),
             tool_calls=tuple(_tool_call(call) for call in message.get("tool_calls") or ()),
             usage=usage_of(body.get("usage") or {}),
-            finish_reason=str(choice.get("finish_reason") or "stop"),
+            finish_reason=finish_reason,
             reasoning=str(message.get("reasoning_content") or message.get("reasoning") or ""),
+            refusal=refusal,
         )
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _no_completion(content, model) from error
+
+
+def vectors_of(content: bytes, model: str, texts: int) -> tuple[list[list[float]], Usage]:
+    """The vectors of so many texts, in the order of these. Raises TransientModelError where the body holds others."""
+    try:
+        body = load_json(content)
+        rows = sorted(body["data"], key=lambda row: row.get("index") or 0)
+        vectors = [[float(number) for number in row["embedding"]] for row in rows]
+        usage = usage_of(body.get("usage") or {})
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise _no_completion(content, model, "list of embeddings") from error
+    if len(vectors) != texts:
+        raise TransientModelError(f"model `{model}` answered with {len(vectors)} embeddings for {texts} texts")
+    return vectors, usage
 
 
 def usage_of(usage: Mapping[str, Any]) -> Usage:
@@ -87,6 +104,13 @@ def usage_of(usage: Mapping[str, Any]) -> Usage:
     )
 
 
+def asking_for_json(request: ChatRequest, schema: Schema) -> ChatRequest:
+    """The request with the schema in words, for models that are given it in no other way."""
+    text = dump_json(dict(schema)).decode("utf-8")
+    ask = f"Answer with one JSON object and nothing else. It must follow this JSON schema:\n{text}"
+    return replace(request, messages=(*request.messages, ChatMessage("user", ask)))
+
+
 def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     function = call["function"]
     arguments = function.get("arguments")
@@ -97,7 +121,15 @@ def _tool_call(call: Mapping[str, Any]) -> ToolCall:
     )
 
 
-def _no_completion(content: bytes, model: str) -> PermanentModelError | TransientModelError:
+def _refusal(message: Mapping[str, Any], finish_reason: str) -> str:
+    if finish_reason == "content_filter":
+        return str(message.get("refusal") or "the endpoint's content filter held the answer back")
+    return str(message.get("refusal") or "")
+
+
+def _no_completion(
+    content: bytes, model: str, wanted: str = "chat completion"
+) -> PermanentModelError | TransientModelError:
     try:
         error = load_json(content)["error"]
         told, code = str(error.get("message") or error), error.get("code")
@@ -105,13 +137,7 @@ def _no_completion(content: bytes, model: str) -> PermanentModelError | Transien
         told, code = content[:200].decode("utf-8", "replace"), None
     if isinstance(code, int) and 400 <= code < 500 and code not in (408, 409, 429):
         return PermanentModelError(f"model `{model}` answered with an error: {told}")
-    return TransientModelError(f"model `{model}` answered with something that is no chat completion: {told!r}")
-
-
-def _asking_for_json(request: ChatRequest, schema: Schema) -> ChatRequest:
-    text = dump_json(dict(schema)).decode("utf-8")
-    ask = f"Answer with one JSON object and nothing else. It must follow this JSON schema:\n{text}"
-    return replace(request, messages=(*request.messages, ChatMessage("user", ask)))
+    return TransientModelError(f"model `{model}` answered with something that is no {wanted}: {told!r}")
 
 
 def _is_strict(schema: Any) -> bool:

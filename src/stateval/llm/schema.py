@@ -30,29 +30,38 @@ class InvalidAnswer(ValueError):
     """A model's text holds no value that follows the schema, or several different ones. The message says which."""
 
 
-def read_answer(text: str, schema: Schema) -> Any:
-    """The one value in the text that follows the schema.
+def read_answer(text: str, schema: Schema, accept: Callable[[Any], Any] | None = None) -> Any:
+    """The one valid value in the text.
 
-    The text may be the JSON itself, or hold it between other words or in a code fence. Values that do not follow the
-    schema do not count; the same value twice is one.
+    The text may be the JSON itself, or hold it between other words or in a code fence. Valid is what follows the schema;
+    with `accept` instead what that returns, for each value that it does not refuse by InvalidAnswer. Values that are
+    not valid do not count; the same one twice is one. Nothing is ever repaired.
 
     Raises InvalidAnswer.
     """
     values = _values_in(text)
     if not values:
-        raise InvalidAnswer("it holds no JSON object")
+        raise InvalidAnswer("it holds no JSON object" if text.strip() else "it is empty")
     valid: dict[bytes, Any] = {}
     complaint = ""
     for value in values:
-        if found := violation(value, schema):
-            complaint = complaint or found
+        try:
+            meant = accept(value) if accept is not None else _following(schema, value)
+        except InvalidAnswer as error:
+            complaint = complaint or str(error)
         else:
-            valid[dump_json(value, sort_keys=True)] = value
+            valid[dump_json(meant, sort_keys=True)] = meant
     if len(valid) > 1:
         raise InvalidAnswer(f"it holds {len(valid)} different answers")
     if not valid:
         raise InvalidAnswer(complaint)
     return next(iter(valid.values()))
+
+
+def _following(schema: Schema, value: Any) -> Any:
+    if found := violation(value, schema):
+        raise InvalidAnswer(found)
+    return value
 
 
 def violation(value: Any, schema: Schema) -> str | None:

@@ -140,7 +140,8 @@ class GradeRequest:
     """What a grader is handed: the sample, the submission, the truth to compare with, and what it came from.
 
     `sample` is the one-turn view of the sample where a turn is graded alone (`turn` counts from 0). `ground_truth`
-    and `expected` are already those of this grader and this turn.
+    and `expected` are already those of this grader and this turn. `run` counts from 1: a repeat of a sample is judged
+    anew, never answered from another.
     """
 
     sample: Sample
@@ -149,6 +150,7 @@ class GradeRequest:
     ground_truth: str | None = None
     expected: Any = None
     turn: int | None = None
+    run: int = 1
 
 
 class Grader(Protocol):
@@ -168,6 +170,35 @@ class Grader(Protocol):
 
     def check(self, sample: Sample) -> str | None:
         """What this sample lacks for this grader (a truth, a placeholder's value), or None. Called before any model."""
+
+
+@runtime_checkable
+class ModelGrader(Grader, Protocol):
+    """A grader that asks models."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that are asked, as the suite names them."""
+
+    @property
+    def unpriced_models(self) -> tuple[str, ...]:
+        """Those of them of which no price is known."""
+
+    @property
+    def spent(self) -> Spent:
+        """What its calls have taken since it was made, those of failed grades included."""
+
+    async def close(self) -> None:
+        """Gives back connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls of models, how many of them were `cached` and cost nothing, and the usage of the others."""
+
+    calls: int = 0
+    cached: int = 0
+    usage: Usage = field(default_factory=lambda: Usage(cost=0.0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,8 +113,24 @@ class ModelSummary(Record):
     ledgers: dict[str, Ledger] = Field(default_factory=dict)
 
 
+class JudgingSummary(Record):
+    """What the judges of one metric took in the call of `run` that wrote the summary: earlier starts are not in it.
+
+    `models` are the judges as the suite names them. `calls` counts answers, failed ones too, of which `cached` were
+    known already and cost nothing; `usage` is that of the others, its `cost` None where a price is not known.
+    """
+
+    models: list[str]
+    calls: int = 0
+    cached: int = 0
+    usage: Usage = Usage()
+
+
 class Summary(Record):
-    """The whole run. `finished` is False where planned samples were not reached."""
+    """The whole run. `finished` is False where planned samples were not reached.
+
+    `judging` is by metric, for those that models judge; None where there are none.
+    """
 
     suite: str
     models: list[ModelSummary]
@@ -122,3 +138,4 @@ class Summary(Record):
     finished: bool = True
     stopped_because: str | None = None
     agents_left: int | None = None
+    judging: dict[str, JudgingSummary] | None = None

@@ -27,7 +27,8 @@ class GateVerdict(Record):
     With `confidence` there is an `interval` of it, by `method`, from `n_clusters` independent units, and where it
     does not decide `samples_needed` says about how many more would. Of a comparison with the run in `baseline`,
     `measured` is the drop over the `n` samples of both runs and `bound` its one-sided lower bound; `n_only_here` and
-    `n_only_baseline` count the samples of one run alone, and `marks` say what makes the runs hard to compare.
+    `n_only_baseline` count the samples of one run alone, and `marks` say what makes the runs hard to compare. Where it
+    stands on a judge that was measured beside people, `judge_check` is the file and `judge_kappa` their agreement.
     """
 
     condition: str
@@ -53,6 +54,8 @@ class GateVerdict(Record):
     n_only_here: int | None = None
     n_only_baseline: int | None = None
     marks: list[str] | None = None
+    judge_check: str | None = None
+    judge_kappa: float | None = None
     runs_passed: int | None = None
     runs_total: int | None = None
     on_fail: str | None = None

@@ -32,6 +32,7 @@ from stateval.records.message import (
 from stateval.records.result import ErrorCategory, SampleError, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.usage import Timing, Usage
+from stateval.reports.judging import judge_passages, judged_passages
 from stateval.reports.memory import Change, change_passage, memory_changes, state_passages
 from stateval.reports.passages import Passage, Writing
 from stateval.reports.samples import result_line
@@ -162,22 +163,30 @@ class _Conversation:
         turns = (grade.per_turn_grades if grade else None) or []
         if metric in self.result.submissions and not turns:
             yield self.writing.passage("submission", self.result.submissions[metric])
-        if grade is not None and grade.rationale:
-            yield self.writing.passage("rationale", grade.rationale)
-        if grade is not None and grade.metadata:
-            yield self.writing.passage("metadata", json_text(grade.metadata))
+        if grade is not None:
+            yield from self._reasons(grade, is_judged=grade.judging is not None)
         for turn in turns:
-            yield from self._grade_of_turn(turn)
+            yield from self._grade_of_turn(turn, is_judged=grade is not None and grade.judging is not None)
+        if grade is not None and grade.judging is not None:
+            yield from judge_passages(grade.judging, self.writing)
 
-    def _grade_of_turn(self, grade: PerTurnGrade) -> Iterator[Passage]:
+    def _reasons(self, grade: GradeResult | PerTurnGrade, *, is_judged: bool) -> Iterator[Passage]:
+        if is_judged:
+            yield from judged_passages(grade.metadata, grade.rationale, self.writing)
+            return
+        if grade.rationale:
+            yield self.writing.passage("rationale", grade.rationale)
+        if grade.metadata and isinstance(grade, GradeResult):
+            yield self.writing.passage("metadata", json_text(grade.metadata))
+
+    def _grade_of_turn(self, grade: PerTurnGrade, *, is_judged: bool) -> Iterator[Passage]:
         yield Passage(f"turn {grade.turn}", [Text(f"{grade.score:.3g}")])
         truths = (self.sample.turn_truths if self.sample else None) or ()
         truth = truths[grade.turn] if grade.turn < len(truths) else None
         yield self.writing.passage("submission", grade.submission)
         if truth is not None:
             yield self.writing.passage("truth", truth)
-        if grade.rationale:
-            yield self.writing.passage("rationale", grade.rationale)
+        yield from self._reasons(grade, is_judged=is_judged)
 
     def _error(self, error: SampleError) -> Passage:
         timed_out = " (timed out)" if error.timed_out else ""

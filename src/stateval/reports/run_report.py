@@ -76,6 +76,9 @@ def run_lines(results: Results, summary: Summary) -> Iterator[str]:
     if ours is not None:
         yield _when(ours)
     yield _size(results, summary)
+    for metric, names in results.judges.items():
+        graded_by = results.inputs.graders.get(metric, "not known")
+        yield f"Judge of {metric}: answered as {', '.join(names)} (hash of the grader: {graded_by})"
     if ours is not None and not summary.finished:
         yield f"To go on: {_command_to_go_on(ours)}"
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stateval.records.summary import Ledger, MetricSummary, ModelSummary, Summary
+from stateval.reports.judging import judging_line
 from stateval.reports.printable import number, printable
 from stateval.reports.verdicts import interval_text, verdict_report
 from stateval.stats.table import REWARD
@@ -178,6 +179,8 @@ class _Report:
                 parts.append(f"observations without a known price: {model.cost_missing}")
             if parts:
                 yield self.line(f"{model.model}: {'; '.join(parts)}")
+        for metric, judging in (self._summary.judging or {}).items():
+            yield self.line(judging_line(metric, judging))
 
     def errors(self) -> Iterator[Text]:
         for model in self._summary.models:

@@ -65,6 +65,8 @@ def _details(verdict: GateVerdict) -> Iterator[str]:
         yield f"n = {verdict.n} (of {verdict.n_samples} samples)" if repeated else f"n = {verdict.n}{_pairs(verdict)}"
     if verdict.counted:
         yield verdict.counted
+    if verdict.judge_kappa is not None:
+        yield f"the judge's kappa {verdict.judge_kappa:.3g}"
     if verdict.runs_total is not None:
         yield f"{verdict.runs_passed} of {verdict.runs_total} runs pass alone"
     if verdict.reason:

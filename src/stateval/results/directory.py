@@ -163,6 +163,11 @@ class ResultsDirectory:
         return self.record.inputs.reward is not None
 
     @property
+    def judges(self) -> Mapping[str, Sequence[str]]:
+        """Who judged each metric, by the names that the judges' endpoints gave."""
+        return self.record.judges
+
+    @property
     def on_error(self) -> str:
         """How errored observations count: `fail`, `exclude` or `stop`."""
         return self.record.on_error
@@ -228,6 +233,14 @@ class ResultsDirectory:
     def read(self, path: Path, entry: Entry) -> SampleResult:
         """The whole result that an entry points to."""
         return read_result(path, entry)
+
+    def add_judges(self, metric: str, names: Iterable[str]) -> None:
+        """Takes down who judged a metric, before the first grade of a new one is written."""
+        known = self.record.judges.get(metric, [])
+        if new := set(names).difference(known):
+            judges = {**self.record.judges, metric: sorted(new.union(known))}
+            self.record = self.record.model_copy(update={"judges": judges})
+            self._write_record()
 
     def set_aside(self, label: str, run: int, offsets: Container[int]) -> int:
         """Moves the lines that begin at these offsets to a file below `history`; returns how many there were."""
@@ -352,8 +365,13 @@ def _continued(earlier: RunRecord, today: RunRecord, path: Path) -> RunRecord:
             "started": earlier.started,
             "resumed": [*earlier.resumed, today.started],
             "mixed": earlier.mixed or changed,
+            "judges": {key: names for key, names in earlier.judges.items() if _same_grader(key, earlier, today)},
         }
     )
+
+
+def _same_grader(metric: str, earlier: RunRecord, today: RunRecord) -> bool:
+    return earlier.inputs.graders.get(metric) == today.inputs.graders.get(metric)
 
 
 def _without_runs(model: ModelSummary) -> ModelSummary:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class Facts:
     on_error: str = "fail"
     pass_threshold: float = 1.0
     inputs: RunInputs = NO_INPUTS
+    judges: Mapping[str, Sequence[str]] = field(default_factory=dict)
     samples: Callable[[], Iterator[Sample]] | None = None
     num_runs: int = 1
 
@@ -103,6 +104,11 @@ class ResultsFiles:
     def inputs(self) -> RunInputs:
         """What the run stands on, as far as it is known."""
         return self._facts.inputs
+
+    @property
+    def judges(self) -> Mapping[str, Sequence[str]]:
+        """Who judged each metric, as far as it is known."""
+        return self._facts.judges
 
     def entries(self, label: str) -> Iterator[tuple[Path, Entry]]:
         """(file, line without its body) of one model in all runs; `read` fetches a body."""

@@ -100,6 +100,7 @@ def _facts_beside(directory: Path, file: Path) -> Facts:
             on_error=run.on_error,
             pass_threshold=run.pass_threshold,
             inputs=run.inputs,
+            judges=run.judges,
             samples=run.samples,
         )
     suite = directory / "suite.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -52,6 +52,10 @@ class Results(Protocol):
     @property
     def inputs(self) -> RunInputs:
         """Hashes of what the run stands on; empty where they are not known."""
+
+    @property
+    def judges(self) -> Mapping[str, Sequence[str]]:
+        """Who judged each metric, by the names that the judges' endpoints gave; empty where that is not known."""
 
     def entries(self, label: str) -> Iterator[tuple[Path, Entry]]:
         """(file, line without its body) of one model in all runs; `read` fetches a body."""

@@ -37,7 +37,8 @@ class RunRecord(Record):
     suite's fields, so that it can be said which of them changed. `cached` says whose conversations are graded anew; a
     path in the directory itself is relative to it. `on_error` and `pass_threshold` say how observations count. `mixed`:
     some lines may stand on other inputs than `inputs`, or be superseded by later ones; so it is while a resumed run
-    brings what changed up to date.
+    brings what changed up to date. `judges` are, by metric, the names that the judges' endpoints answered
+    under in any grade of the run.
     """
 
     suite: str
@@ -53,6 +54,7 @@ class RunRecord(Record):
     pass_threshold: float = 1.0
     stateval: str = ""
     mixed: bool = False
+    judges: dict[str, list[str]] = Field(default_factory=dict)
     started: datetime
     resumed: list[datetime] = Field(default_factory=list)
     finished: datetime | None = None

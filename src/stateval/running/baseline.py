@@ -5,12 +5,12 @@ Reading comes first also because a finished run in today's own directory is move
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from stateval.comparison.comparability import RowHashes
+from stateval.comparison.comparability import RowHashes, moved_judges
 from stateval.errors import ResultsError, UsageError
 from stateval.gates import BaselineKey, BaselineRun, Baselines, BaselineUse, baseline_uses
 from stateval.records.digest import digest_of
@@ -43,6 +43,21 @@ def load_baselines(plan: RunPlan, *, own: Path | None = None) -> Baselines:
         for use in uses
         for model in plan.models
     }
+
+
+def with_judges(baselines: Baselines, plan: RunPlan, judges: Mapping[str, Sequence[str]]) -> Baselines:
+    """The baselines, which say now where others answered as judges than in today's finished run."""
+    return {
+        key: replace(run, moved=tuple(moved_judges(run.judges, judges, _judged_by(key.metric, plan))))
+        for key, run in baselines.items()
+    }
+
+
+def _judged_by(metric: str, plan: RunPlan) -> Iterable[str]:
+    """The metrics on whose judges a metric stands: itself, or those that the reward is composed of."""
+    if metric != REWARD or metric in plan.metric_keys or plan.reward is None:
+        return (metric,)
+    return plan.metric_keys if plan.reward.metrics is None else plan.reward.metrics
 
 
 @dataclass(slots=True)
@@ -80,7 +95,7 @@ class _Comparing:
             raise UsageError(
                 f"the baseline {results.path} does not compare with this run: {'; '.join(marks)}; {_ADVICE}"
             )
-        return BaselineRun(earlier.table, tuple(marks))
+        return BaselineRun(earlier.table, tuple(marks), earlier.results.judges)
 
     @cached_property
     def _rows(self) -> RowHashes:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from stateval.deadline import is_cancelled
 from stateval.errors import ExtractionError, GradingError, ModelUnavailable, RewardError, StageError
-from stateval.records.grade import GradeResult, PerTurnGrade, RewardOutput
+from stateval.records.grade import GradeResult, Judging, PerTurnGrade, RewardOutput
 from stateval.records.protocols import GradeRequest, RewardComposer, RewardContext
 from stateval.records.result import ErrorCategory, SampleError
 from stateval.records.rollout import Rollout
@@ -21,13 +21,17 @@ from stateval.running.plan import GraderBinding
 
 @dataclass(slots=True)
 class Grading:
-    """What all graders said of one sample. `seconds` is the time of each grader, its extraction included."""
+    """What all graders said of one sample. `seconds` is the time of each grader, its extraction included.
+
+    `unavailable` is the error of a judge that cannot be had at all, which no other sample can be graded by either.
+    """
 
     submissions: dict[str, str] = field(default_factory=dict)
     grades: dict[str, GradeResult] = field(default_factory=dict)
     errors: dict[str, SampleError] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     extraction_seconds: float = 0.0
+    unavailable: ModelUnavailable | None = None
 
     @property
     def first_error(self) -> SampleError | None:
@@ -49,7 +53,12 @@ class Grading:
 
 
 async def grade_rollout(
-    sample: Sample, rollout: Rollout, bindings: Sequence[GraderBinding], *, begun: Grading | None = None
+    sample: Sample,
+    rollout: Rollout,
+    bindings: Sequence[GraderBinding],
+    *,
+    run: int = 1,
+    begun: Grading | None = None,
 ) -> Grading:
     """Grades one conversation by every metric. A metric that fails has an error; the others' grades stand.
 
@@ -59,9 +68,10 @@ async def grade_rollout(
     for binding in bindings:
         started = time.perf_counter()
         try:
-            await _grade_metric(binding, sample, rollout, grading)
-        except ModelUnavailable:
-            raise
+            await _grade_metric(binding, sample, rollout, grading, run)
+        except ModelUnavailable as error:
+            grading.unavailable = error
+            grading.errors[binding.key] = error_record(error, GradingError.category)
         except asyncio.CancelledError as error:
             if is_cancelled():
                 raise
@@ -124,22 +134,25 @@ def graded_turns(sample: Sample, metric: str) -> list[tuple[int, str | None]] | 
     return turns or None
 
 
-async def _grade_metric(binding: GraderBinding, sample: Sample, rollout: Rollout, grading: Grading) -> None:
+async def _grade_metric(binding: GraderBinding, sample: Sample, rollout: Rollout, grading: Grading, run: int) -> None:
     view = binding.view(sample)
     turns = graded_turns(view, binding.key)
     if turns is None:
-        submission, grade = await _grade(binding, view, rollout, grading, turn=None)
+        submission, grade = await _grade(binding, view, rollout, grading, run, turn=None)
         grading.submissions[binding.key] = submission
         grading.grades[binding.key] = grade
         return
     graded: list[PerTurnGrade] = []
+    judged: list[Judging] = []
     for number, truth in turns:
         alone = view.model_copy(update={"input": view.user_turns[number].user, "ground_truth": truth})
         try:
-            submission, grade = await _grade(binding, alone, rollout.only_turn(number), grading, turn=number)
+            submission, grade = await _grade(binding, alone, rollout.only_turn(number), grading, run, turn=number)
         except StageError as error:
             error.args = (f"turn {number}: {error}",)
             raise
+        if grade.judging is not None:
+            judged.append(grade.judging)
         graded.append(
             PerTurnGrade(
                 turn=number,
@@ -150,11 +163,11 @@ async def _grade_metric(binding: GraderBinding, sample: Sample, rollout: Rollout
             )
         )
     grading.submissions[binding.key] = " | ".join(f"[Turn {turn.turn}] {turn.submission}" for turn in graded)
-    grading.grades[binding.key] = _mean_of_turns(graded)
+    grading.grades[binding.key] = _mean_of_turns(graded, Judging.of_all(judged))
 
 
 async def _grade(
-    binding: GraderBinding, sample: Sample, rollout: Rollout, grading: Grading, *, turn: int | None
+    binding: GraderBinding, sample: Sample, rollout: Rollout, grading: Grading, run: int, *, turn: int | None
 ) -> tuple[str, GradeResult]:
     started = time.perf_counter()
     try:
@@ -173,6 +186,7 @@ async def _grade(
         ground_truth=sample.ground_truth if isinstance(sample.ground_truth, str) else None,
         expected=sample.expected,
         turn=turn,
+        run=run,
     )
     grade = await binding.grader.grade(request)
     if extraction.metadata:
@@ -180,13 +194,14 @@ async def _grade(
     return extraction.submission, grade
 
 
-def _mean_of_turns(turns: list[PerTurnGrade]) -> GradeResult:
+def _mean_of_turns(turns: list[PerTurnGrade], judging: Judging | None) -> GradeResult:
     scores = [turn.score for turn in turns]
     return GradeResult(
         score=math.fsum(scores) / len(scores),
         rationale="; ".join(f"turn {turn.turn}: {turn.score:g}" for turn in turns),
         metadata={"turns_passed": sum(score >= 1.0 for score in scores), "turns_total": len(scores)},
         per_turn_grades=turns,
+        judging=judging,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from stateval.records.result import ErrorCategory, Observation
+from stateval.records.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +26,13 @@ NO_LIMITS = Limits()
 
 @dataclass(slots=True)
 class Meter:
-    """What has been used by now, beside the limits."""
+    """What has been used by now, beside the limits. `judged` is what all judges have used, which counts too."""
 
     limits: Limits
     cost: float = 0.0
     tokens: int = 0
     errors: int = 0
+    judged: Usage = field(default_factory=lambda: Usage(cost=0.0))
     _unknown: str | None = field(default=None, init=False)
 
     def add(self, seen: Observation, *, has_run: bool = True) -> str | None:
@@ -47,10 +49,13 @@ class Meter:
 
     def _reached(self) -> str | None:
         limits = self.limits
-        if limits.cost_usd is not None and self.cost >= limits.cost_usd:
-            return f"the limit of {limits.cost_usd:g} USD is reached ({self.cost:.4f} USD were used)"
-        if limits.tokens is not None and self.tokens >= limits.tokens:
-            return f"the limit of {limits.tokens:,} tokens is reached ({self.tokens:,} were used)"
+        cost, tokens = self.cost + (self.judged.cost or 0.0), self.tokens + self.judged.total_tokens
+        if limits.cost_usd is not None and cost >= limits.cost_usd:
+            return f"the limit of {limits.cost_usd:g} USD is reached ({cost:.4f} USD were used)"
+        if limits.tokens is not None and tokens >= limits.tokens:
+            return f"the limit of {limits.tokens:,} tokens is reached ({tokens:,} were used)"
+        if limits.cost_usd is not None and self.judged.cost is None:
+            return "`limits.cost_usd` cannot be kept: what a judge's answer cost is not known"
         if limits.errors is not None and self.errors >= limits.errors:
             return f"the limit of {limits.errors:,} errors is reached"
         return self._unknown

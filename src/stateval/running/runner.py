@@ -23,7 +23,7 @@ from stateval.errors import (
     SetupError,
     StatevalError,
 )
-from stateval.gates import Baselines, evaluate_gates, overall
+from stateval.gates import Baselines, JudgeChecks, evaluate_gates, overall
 from stateval.records.digest import digest_of
 from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
@@ -31,6 +31,7 @@ from stateval.records.summary import Summary
 from stateval.records.verdict import Outcome
 from stateval.results.directory import ResultsDirectory
 from stateval.results.journal import Journal
+from stateval.running.baseline import with_judges
 from stateval.running.events import (
     Event,
     EventChannel,
@@ -40,6 +41,7 @@ from stateval.running.events import (
     SampleStarted,
     TurnFinished,
 )
+from stateval.running.judging import Judges
 from stateval.running.kept import NOTHING_KEPT, Kept, Slot
 from stateval.running.limits import Meter
 from stateval.running.plan import ModelPlan, OnError, RunPlan
@@ -105,6 +107,7 @@ async def run_plan(
     handle_signals: bool = False,
     lasting: bool = True,
     baselines: Baselines | None = None,
+    judge_checks: JudgeChecks | None = None,
 ) -> RunOutcome:
     """Runs the whole plan, on a dataset of so many samples that has been checked, into a directory that was begun.
 
@@ -113,7 +116,7 @@ async def run_plan(
     ModelUnavailable before any sample ran; whatever stops the run later is in the outcome, and all that finished is in
     the directory, which is only told of where it is `lasting`.
     """
-    runner = _Runner(plan, directory, samples, kept, channel, lasting, baselines)
+    runner = _Runner(plan, directory, samples, kept, channel, lasting, baselines, judge_checks)
     with stopped_by_signals(runner.stop) if handle_signals else nullcontext():
         await runner.run()
     if isinstance(runner.error, ModelUnavailable | SetupError) and not runner.written:
@@ -130,6 +133,7 @@ class _Runner:
     channel: EventChannel | None
     lasting: bool
     baselines: Baselines | None = None
+    judge_checks: JudgeChecks | None = None
     error: StatevalError | None = None
     stopped_because: str | None = None
     journals: dict[Slot, Journal] = field(default_factory=dict)
@@ -139,12 +143,14 @@ class _Runner:
     gave_way: float = 0.0
     left: int = field(init=False)
     meter: Meter = field(init=False)
+    judges: Judges = field(init=False)
     workers: int = 0
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
 
     def __post_init__(self) -> None:
         self.left = self.total - self.kept.n_done
         self.meter = Meter(self.plan.limits)
+        self.judges = Judges(self.plan.graders)
 
     @property
     def total(self) -> int:
@@ -207,7 +213,8 @@ class _Runner:
             num_runs=plan.num_runs,
             finished=finished,
             pass_threshold=plan.pass_threshold,
-            baselines=self.baselines,
+            baselines=with_judges(self.baselines or {}, plan, self.directory.judges),
+            judge_checks=self.judge_checks,
         )
         summary = summarise(
             plan.name,
@@ -220,7 +227,7 @@ class _Runner:
             gates=gates,
             stopped_because=self.stopped_because,
         )
-        summary = summary.model_copy(update={"finished": finished})
+        summary = summary.model_copy(update={"finished": finished, "judging": self.judges.summary()})
         try:
             if finished and self.directory.record.mixed:
                 self.directory.compact()
@@ -236,6 +243,8 @@ class _Runner:
         items = self._items()
         async with anyio.create_task_group() as tasks:
             self._start_worker(tasks, runner, items)
+        if runner.unavailable is not None:
+            self.stop(f"a judge cannot be had: {runner.unavailable}", runner.unavailable)
 
     def _start_worker(self, tasks: anyio.abc.TaskGroup, runner: SampleRunner, items: Iterator[_Item]) -> None:
         """Workers start one another as long as there are samples, so that a million allowed slots cost nothing."""
@@ -249,6 +258,8 @@ class _Runner:
                 self._start_worker(tasks, runner, items)
                 await self._let_others_run()
                 await self._run_sample(runner, model, sample, run)
+                if runner.unavailable is not None:
+                    return  # what is in flight has conversations that are not to be lost
         except StatevalError as error:
             self.stop(str(error), error)
 
@@ -272,6 +283,7 @@ class _Runner:
         seen = self._keep(model, run, result)
         if result.error is not None and self.plan.on_error is OnError.STOP:
             self.stop(f"sample {sample.key} errored and `on_error` is `stop`: {result.error.message}")
+        self.meter.judged = self.judges.usage
         reached = self.meter.add(seen, has_run=not is_kept)
         if reached is not None and self.left:
             self.stop(reached)
@@ -301,6 +313,9 @@ class _Runner:
         slot = (model.label, run)
         if slot not in self.journals:
             self.journals[slot] = self.directory.journal(*slot)
+        for metric, grade in result.grades.items():
+            if grade.judging is not None:
+                self.directory.add_judges(metric, grade.judging.answered)
         try:
             seen = self.journals[slot].append(result)
         except (ValueError, TypeError, RecursionError) as error:
@@ -354,6 +369,7 @@ class _Runner:
             logger.warning("%s", error)
         for model in self.plan.models:
             await model.target.close()
+        await self.judges.close()
 
 
 _Item = tuple[ModelPlan, Sample, int]

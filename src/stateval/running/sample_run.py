@@ -47,12 +47,16 @@ class _Outcome:
 
 
 class SampleRunner:
-    """Takes samples through target, extraction, grading and reward, as a plan says."""
+    """Takes samples through target, extraction, grading and reward, as a plan says.
+
+    `unavailable` is set where a judge cannot be had at all: that sample has its conversation and the error.
+    """
 
     def __init__(self, plan: RunPlan) -> None:
         self._plan = plan
         self._keys = StageKeyMaker(plan)
         self._needs = _needs(plan)
+        self.unavailable: ModelUnavailable | None = None
 
     async def run(self, model: ModelPlan, sample: Sample, run: int, on_turn: OnTurn) -> SampleResult:
         """The result of one sample. Whatever fails in it is in its `error`.
@@ -98,7 +102,7 @@ class SampleRunner:
         missing = [binding for binding in self._plan.graders if binding.key not in grading.grades]
         if may_run and _lacks_state(kept, missing):
             return None
-        grading = await grade_rollout(sample, rollout, missing, begun=grading)
+        grading = await self._grade(sample, rollout, missing, run, grading)
         if len(missing) < len(self._plan.graders):
             grading = grading.in_order(binding.key for binding in self._plan.graders)
         timing = _regraded_timing(kept.timing, grading)
@@ -123,7 +127,7 @@ class SampleRunner:
         outcome = await self._roll_out(model, sample, run, on_turn)
         grading = Grading()
         if outcome.error is None:
-            grading = await grade_rollout(sample, outcome.rollout, self._plan.graders)
+            grading = await self._grade(sample, outcome.rollout, self._plan.graders, run, grading)
         timing = Timing(
             total=watch.seconds,
             target=outcome.seconds,
@@ -147,6 +151,13 @@ class SampleRunner:
             tags=sample.tags or None,
             cluster=sample.cluster,
         )
+
+    async def _grade(
+        self, sample: Sample, rollout: Rollout, bindings: Sequence[GraderBinding], run: int, begun: Grading
+    ) -> Grading:
+        grading = await grade_rollout(sample, rollout, bindings, run=run, begun=begun)
+        self.unavailable = self.unavailable or grading.unavailable
+        return grading
 
     async def _reward(
         self,

@@ -24,6 +24,7 @@ from stateval.results.samples import raw_samples
 from stateval.results.taking import find_run
 from stateval.running.baseline import load_baselines
 from stateval.running.events import EventChannel
+from stateval.running.judge_checks import load_judge_checks
 from stateval.running.keys import run_inputs, settings_of, suite_identity
 from stateval.running.plan import RunPlan
 from stateval.running.regrade import kept_conversations
@@ -132,6 +133,7 @@ async def run_session(
     if path is None:
         raise ValueError("the destination has no path; `find_destination` finds one")
     try:
+        judge_checks = load_judge_checks(plan)
         baselines = load_baselines(plan, own=path if destination.reopens else None)
         with ExitStack() as files:
             source = _source(plan, destination, path)
@@ -162,6 +164,7 @@ async def run_session(
                 handle_signals=handle_signals,
                 lasting=destination.save,
                 baselines=baselines,
+                judge_checks=judge_checks,
             )
         session = Session(outcome, directory, destination.save)
     except BaseException:

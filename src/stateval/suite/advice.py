@@ -11,6 +11,8 @@ from stateval.gates import baseline_uses, gate_warnings, parse_gates, with_paths
 from stateval.records.encoding import json_text
 from stateval.records.sample import Sample, SimulatedInput
 from stateval.running.plan import GraderBinding
+from stateval.suite.grader_spec import ToolGraderSpec
+from stateval.suite.judge_advice import on_judges
 from stateval.suite.load import LoadedSuite
 from stateval.suite.spec import LocalAgentTargetSpec, SuiteSpec
 
@@ -56,6 +58,8 @@ class Survey:
 
     def _risks(self, binding: GraderBinding, sample: Sample) -> Iterator[str]:
         spec = self._graders[binding.key]
+        if not isinstance(spec, ToolGraderSpec):
+            return
         for truth in _truths(binding.view(sample)):
             why = graders.risky_truth(spec.function, spec.grader_config, truth)
             if why is not None:
@@ -77,6 +81,7 @@ def advice(loaded: LoadedSuite, survey: Survey) -> list[str]:
         *survey.strict_truths,
         *_on_turns(survey),
         *_on_replies(spec),
+        *on_judges(spec, gates),
         *([] if gates else ["there is no gate: the run reports and always passes"]),
         *([] if spec.split else ["there is no hold-out: tune on one part of the rows, report the other (`split`)"]),
     ]

@@ -14,6 +14,7 @@ from stateval import extractors, graders
 from stateval.datasets import DatasetCheck, PlacedDataset, check_dataset, open_dataset, select
 from stateval.errors import InputError, MissingExtra, MissingKey, ModelError, SuiteError, UsageError
 from stateval.gates import Gate, LogicalGate, NamedGate, WeightedAverageGate, check_gates, parse_gates, with_paths_below
+from stateval.graders.judging import ModelJudge
 from stateval.loading.registry import Registry
 from stateval.loading.user_code import LoadedFunction, UserCode
 from stateval.records.marks import Mark
@@ -24,20 +25,25 @@ from stateval.redaction import secrets_of_configuration, secrets_of_environment,
 from stateval.rewards import CustomReward, MetricReward
 from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
-from stateval.suite.later import refusal
+from stateval.running.prices import price_problems
+from stateval.suite.grader_spec import GraderSpec, ModelJudgeSpec, ToolGraderSpec
+from stateval.suite.judges import RubricCheck, judge_models, judge_settings
 from stateval.suite.load import LoadedSuite
 from stateval.suite.places import portable_path
-from stateval.suite.spec import DatasetSpec, LocalAgentTargetSpec, MetricRewardSpec, PythonTargetSpec, ToolGraderSpec
+from stateval.suite.spec import DatasetSpec, LocalAgentTargetSpec, MetricRewardSpec, PythonTargetSpec
 from stateval.suite.yaml_text import Path as FieldPath
 
 _X = TypeVar("_X")
 _MOST_CONCURRENT = 15
-_NOT_YET = {"semantic_similarity": "has `similarity`, which compares letters"}
+_MAY_BE_MISSING = ("target", "targets", "grader", "graders", "judge")
 
 
-def build_plan(loaded: LoadedSuite) -> RunPlan:
-    """The plan of a suite. Raises SuiteError with everything that is wrong in what the suite names."""
-    built = build(loaded)
+def build_plan(loaded: LoadedSuite, *, cache: bool = True) -> RunPlan:
+    """The plan of a suite; `cache` says whether judges use the answers that are kept, and keep theirs.
+
+    Raises SuiteError with everything that is wrong in what the suite names.
+    """
+    built = build(loaded, cache=cache)
     if built.plan is None or built.missing:
         raise SuiteError([*built.problems, *built.missing])
     return built.plan
@@ -54,9 +60,18 @@ def check_plan(plan: RunPlan) -> DatasetCheck:
     return check_rows(plan.dataset, plan.graders)
 
 
-def check_rows(dataset: Any, bindings: Sequence[GraderBinding], *, further: Sequence[SampleCheck] = ()) -> DatasetCheck:
-    """The same for a dataset and some graders; `further` checks are called with each sample, too."""
-    keys = [binding.key for binding in bindings]
+def check_rows(
+    dataset: Any,
+    bindings: Sequence[GraderBinding],
+    *,
+    metrics: Sequence[str] | None = None,
+    further: Sequence[SampleCheck] = (),
+) -> DatasetCheck:
+    """The same for a dataset and some graders.
+
+    `metrics` are all that rows may name, those of the graders by default; `further` checks are called with each sample.
+    """
+    keys = [binding.key for binding in bindings] if metrics is None else list(metrics)
     checks: list[SampleCheck] = [_is_simulated, partial(_unknown_graders, keys)]
     return check_dataset(dataset, checks=[*checks, *(binding.check for binding in bindings), *further])
 
@@ -65,25 +80,28 @@ def check_rows(dataset: Any, bindings: Sequence[GraderBinding], *, further: Sequ
 class Built:
     """What could be made of a suite.
 
-    `plan` is None where there are `problems`. `missing` are a target's optional packages that are not installed, keys
-    that are not set and models that cannot be had: nothing in the suite is wrong, but it cannot run here.
+    `plan` is None where there are `problems`. `missing` are optional packages of targets and judges that are not
+    installed, keys that are not set and models that cannot be had: nothing in the suite is wrong, but it cannot run
+    here. `checks` look at rows for graders that are missing.
     """
 
     plan: RunPlan | None = None
     dataset: PlacedDataset | None = None
     bindings: tuple[GraderBinding, ...] = ()
+    checks: list[SampleCheck] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     missing: list[Problem] = field(default_factory=list)
 
 
-def build(loaded: LoadedSuite) -> Built:
+def build(loaded: LoadedSuite, *, cache: bool = True) -> Built:
     """Makes all that a suite names, and collects what cannot be made."""
-    return _Building(loaded).built()
+    return _Building(loaded, cache).built()
 
 
 class _Building:
-    def __init__(self, loaded: LoadedSuite) -> None:
+    def __init__(self, loaded: LoadedSuite, cache: bool) -> None:
         self._loaded = loaded
+        self._cache = cache
         self._spec = loaded.spec
         self._code = UserCode(loaded.directory)
         self._registry = Registry(self._code)
@@ -141,28 +159,48 @@ class _Building:
     def _bindings(self) -> Iterator[GraderBinding]:
         for key, spec in self._spec.all_graders.items():
             place: FieldPath = ("grader",) if self._spec.grader else ("graders", key)
-            grader = self._grader(spec, place)
             extractor = self._extractor(spec, place)
-            if grader is not None and extractor is not None:
-                yield GraderBinding(key, grader, extractor, spec.display_name, spec.ground_truth_field)
+            grader = self._judge(spec, place) if isinstance(spec, ModelJudgeSpec) else self._tool(spec, place)
+            if grader is None or extractor is None:
+                continue
+            binding = GraderBinding(key, grader, extractor, spec.display_name, spec.ground_truth_field)
+            if isinstance(grader, RubricCheck):
+                self._built.checks.append(binding.check)
+            else:
+                yield binding
 
-    def _grader(self, spec: ToolGraderSpec, place: FieldPath) -> Grader | None:
+    def _tool(self, spec: ToolGraderSpec, place: FieldPath) -> Grader | None:
         found = self._attempt((*place, "function"), partial(self._found_grader, spec))
         if found is None:
             return None
         where = "grader_config" if spec.grader_config else "function"
         return self._attempt((*place, where), partial(graders.make_tool_grader, found, spec.grader_config))
 
+    def _judge(self, spec: ModelJudgeSpec, place: FieldPath) -> Any:
+        """The judge; a `RubricCheck` where a model of it cannot be had.
+
+        Each model is opened at its own place first, so that all that is wrong is said.
+        """
+        where = "prompt_path" if spec.prompt_path else "criteria" if spec.criteria else "prompt"
+        settings = self._attempt((*place, where), partial(judge_settings, spec, self._loaded.directory))
+        placed = list(judge_models(spec, place, self._spec.judge))
+        opened = [self._attempt(named, judge.open) for named, judge in placed]
+        if settings is None:
+            return None
+        if None in opened:
+            return RubricCheck(settings)
+        judges = [judge for _, judge in placed]
+        make = partial(ModelJudge, settings, judges, cache=self._cache)
+        return self._attempt((*place, "judges" if spec.judges else where), make)
+
     def _found_grader(self, spec: ToolGraderSpec) -> graders.BuiltinGrader | LoadedFunction:
-        if spec.function in _NOT_YET and spec.function not in graders.BUILTIN:
-            raise UsageError(refusal(spec.function, _NOT_YET[spec.function]))
         found = self._registry.find("grader", spec.function, graders.BUILTIN)
         wanted = found.wants_extractor if isinstance(found, graders.BuiltinGrader) else None
         if wanted and "extractor" not in spec.model_fields_set:
             raise UsageError(f"`{spec.function}` judges what `extractor: {wanted}` takes out; write that beside it")
         return found
 
-    def _extractor(self, spec: ToolGraderSpec, place: FieldPath) -> Extractor | None:
+    def _extractor(self, spec: GraderSpec, place: FieldPath) -> Extractor | None:
         find = partial(self._registry.find, "extractor", spec.extractor, extractors.BUILTIN)
         found = self._attempt((*place, "extractor"), find)
         if found is None:
@@ -187,14 +225,10 @@ class _Building:
             self._add(Problem(message, self._loaded.sources.of("targets")))
 
     def _check_prices(self, models: Sequence[ModelPlan]) -> None:
-        """A limit in dollars can only be kept where there are prices: an agent of one's own reports its costs."""
         if self._spec.limits.cost_usd is None:
             return
-        for model in models:
-            if model.target.kind == "local_agent":
-                name = model.target.model_handle
-                message = f"model `{name}` has no known price, so a limit in dollars cannot be kept; limit the `tokens`"
-                self._add(Problem(message, self._loaded.sources.of("limits", "cost_usd")))
+        for message in price_problems(models, self._built.bindings):
+            self._add(Problem(message, self._loaded.sources.of("limits", "cost_usd")))
 
     def _target(self, spec: PythonTargetSpec | LocalAgentTargetSpec, handle: str | None) -> Target:
         if isinstance(spec, LocalAgentTargetSpec):
@@ -260,7 +294,7 @@ class _Building:
         try:
             return make()
         except (MissingExtra, MissingKey, ModelError) as error:
-            if place[0] not in ("target", "targets"):
+            if place[0] not in _MAY_BE_MISSING:
                 self._add(Problem(str(error), source))
             elif (problem := Problem(str(error), source)) not in self._built.missing:
                 self._built.missing.append(problem)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 _AGENTS = "runs agents in this process, as targets of kind `python` and `local_agent`"
-_TOOL = "grades with `kind: tool`"
+_GRADERS = "grades with `kind: tool` and `kind: model_judge`"
 
 SUITE = {
     "backend": _AGENTS,
     "sandbox": _AGENTS,
     "controls": "runs every sample once per run as it is",
-    "judge": _TOOL,
     "token_data": "keeps token counts in `usage`",
 }
 
@@ -33,16 +32,11 @@ TARGET = {
     "working_dir": _AGENTS,
 }
 
-_OF_JUDGES = (
-    *("agent_file", "agent_id", "criteria", "criteria_per_call", "judge_tool_name", "judges", "max_retries", "model"),
-    *("policy", "prompt", "prompt_path", "provider", "rubric_vars", "scale", "system_prompt", "temperature", "timeout"),
-    "votes",
-)
-GRADER = dict.fromkeys(_OF_JUDGES, _TOOL)
+GRADER = dict.fromkeys(("agent_file", "agent_id", "judge_tool_name", "policy"), _GRADERS)
 
 KINDS = {
     **dict.fromkeys(("agent", "letta_agent", "letta_code"), _AGENTS),
-    **dict.fromkeys(("model_judge", "rubric", "letta_judge", "state", "trajectory"), _TOOL),
+    **dict.fromkeys(("letta_judge", "state", "trajectory"), _GRADERS),
 }
 
 

@@ -18,13 +18,20 @@ def _no_boolean(value: Any) -> Any:
     return value
 
 
+_GREATEST = 2**63 - 1
 _NoBoolean = BeforeValidator(_no_boolean)
-Count = Annotated[int, Field(ge=1), _NoBoolean]
-Retries = Annotated[int, Field(ge=0), _NoBoolean]
-Whole = Annotated[int, _NoBoolean]
+Text = Annotated[str, Field(min_length=1)]
+Settings = dict[Any, Any]
+"""A mapping that the part it belongs to understands. YAML's keys are text, in which half an emoji may stand."""
+
+Count = Annotated[int, Field(ge=1, le=_GREATEST), _NoBoolean]
+Retries = Annotated[int, Field(ge=0, le=_GREATEST), _NoBoolean]
+Whole = Annotated[int, Field(ge=-_GREATEST, le=_GREATEST), _NoBoolean]
+Runs = Annotated[int, Field(ge=1, le=1_000_000), _NoBoolean]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False), _NoBoolean]
 Seconds = Positive
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), _NoBoolean]
+Number = Annotated[float, Field(allow_inf_nan=False), _NoBoolean]
 Score = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), _NoBoolean]
 
 
@@ -32,14 +39,16 @@ class SpecModel(BaseModel):
     """A mapping of a suite file. Unknown keys are errors that name the nearest known one.
 
     A subclass lists in `alternatives` fields of which exactly one must be given, in `either` fields of which one at
-    most may be, and in `later` the words that a later release understands.
+    most may be, in `later` the words that a later release understands, and in `elsewhere` those that mean something in
+    another place, each with what to say of it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    alternatives: ClassVar[tuple[tuple[str, str], ...]] = ()
-    either: ClassVar[tuple[tuple[str, str], ...]] = ()
+    alternatives: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    either: ClassVar[tuple[tuple[str, ...], ...]] = ()
     later: ClassVar[Mapping[str, str]] = {}
+    elsewhere: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="wrap")
     @classmethod
@@ -65,18 +74,26 @@ class SpecModel(BaseModel):
             return InitErrorDetails(type="missing", loc=error["loc"], input=error["input"])
         if error["type"] == "extra_forbidden" and len(error["loc"]) == 1:
             word = str(error["loc"][0])
-            known = refusal(word, cls.later[word]) if word in cls.later else unknown_field(word, cls.model_fields)
-            return _said(known, error["loc"], error["input"])
+            return _said(cls._told_of(word), error["loc"], error["input"])
         return _said(sentence(error), error["loc"], error["input"])
+
+    @classmethod
+    def _told_of(cls, word: str) -> str:
+        if word in cls.later:
+            return refusal(word, cls.later[word])
+        if word in cls.elsewhere:
+            return f"`{word}` {cls.elsewhere[word]}"
+        return unknown_field(word, cls.model_fields)
 
     @classmethod
     def _wrong_alternatives(cls, data: Mapping[str, Any]) -> Iterator[InitErrorDetails]:
         for names in (*cls.alternatives, *cls.either):
             given = [name for name in names if data.get(name) is not None]
-            if len(given) == 2:
-                yield _said(f"stands beside `{given[0]}`; give one of them", (given[1],), data[given[1]])
-            elif not given and names in cls.alternatives:
-                yield _said(f"`{names[0]}` is required (or `{names[1]}`)", (), data)
+            for name in given[1:]:
+                yield _said(f"stands beside `{given[0]}`; give one of them", (name,), data[name])
+            if not given and names in cls.alternatives:
+                others = " or ".join(f"`{name}`" for name in names[1:])
+                yield _said(f"`{names[0]}` is required (or {others})", (), data)
 
 
 def _said(message: str, loc: tuple[int | str, ...], value: Any) -> InitErrorDetails:

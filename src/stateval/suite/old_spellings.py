@@ -10,12 +10,21 @@ from stateval.suite.yaml_text import Path, dotted
 
 
 def notes_on_old_spellings(data: dict[str, Any], spec: SuiteSpec) -> Iterator[tuple[Path, str]]:
-    """For each old spelling in a suite's gates its place, and a sentence that says what it was read as."""
+    """For each old spelling in a suite its place, and a sentence that says what it was read as."""
+    yield from _notes_on_graders(data)
     gates = data.get("gate")
     keys = list(spec.all_graders)
     for position, gate in enumerate(gates if isinstance(gates, list) else [gates]):
         path: Path = ("gate", position) if isinstance(gates, list) else ("gate",)
         yield from _notes_on_gate(gate, path, keys)
+
+
+def _notes_on_graders(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    several, single = data.get("graders"), data.get("grader")
+    places: dict[Path, Any] = {("graders", key): one for key, one in (several or {}).items()} | {("grader",): single}
+    for place, grader in places.items():
+        if isinstance(grader, dict) and grader.get("kind") == "rubric":
+            yield (*place, "kind"), f"`{dotted(place)}.kind: rubric` read as `kind: model_judge`"
 
 
 def _notes_on_gate(gate: Any, path: Path, keys: list[str]) -> Iterator[tuple[Path, str]]:

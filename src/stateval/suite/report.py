@@ -76,7 +76,8 @@ def _examine_rows(loaded: LoadedSuite, built: Built, survey: Survey, report: Sui
         return
     try:
         with built.dataset as dataset:
-            checked = check_rows(dataset, built.bindings, further=[survey.look])
+            metrics = list(loaded.spec.all_graders)
+            checked = check_rows(dataset, built.bindings, metrics=metrics, further=[*built.checks, survey.look])
     except InputError as error:
         report.problems += error.problems
     except UsageError as error:

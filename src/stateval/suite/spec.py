@@ -10,18 +10,21 @@ from stateval.datasets.split import SplitSpec
 from stateval.gates.spec import GateField
 from stateval.records.protocols import Snapshots
 from stateval.running.plan import OnError
-from stateval.suite import later, model
-from stateval.suite.model import NotNegative, Positive, Score, Seconds, SpecModel
-
-Text = Annotated[str, Field(min_length=1)]
-Settings = dict[Any, Any]
-"""A mapping that the part it belongs to understands. YAML's keys are text, in which half an emoji may stand."""
-
-_GREATEST = 2**63 - 1
-Count = Annotated[model.Count, Field(le=_GREATEST)]
-Retries = Annotated[model.Retries, Field(le=_GREATEST)]
-Whole = Annotated[model.Whole, Field(ge=-_GREATEST, le=_GREATEST)]
-Runs = Annotated[model.Count, Field(le=1_000_000)]
+from stateval.suite import later
+from stateval.suite.grader_spec import AnyGrader, JudgeSpec
+from stateval.suite.model import (
+    Count,
+    NotNegative,
+    Positive,
+    Retries,
+    Runs,
+    Score,
+    Seconds,
+    Settings,
+    SpecModel,
+    Text,
+    Whole,
+)
 
 
 class DatasetSpec(SpecModel):
@@ -119,22 +122,6 @@ class LocalAgentTargetSpec(TargetSpec):
 AnyTarget = Annotated[PythonTargetSpec | LocalAgentTargetSpec, Field(discriminator="kind")]
 
 
-class ToolGraderSpec(SpecModel):
-    """A grader that is a function: a built-in one, a plug-in's, or one in a file of yours."""
-
-    later: ClassVar = later.GRADER
-
-    kind: Literal["tool"]
-    function: Text = Field(description="A built-in grader (`stateval list-graders`), or `file.py:function`.")
-    display_name: str | None = Field(None, description="What tables call the metric.")
-    extractor: Text = Field(
-        "last_assistant", description="What is graded (`stateval list-extractors`), or `file.py:function`."
-    )
-    extractor_config: Settings | None = Field(None, description="The extractor's settings.")
-    grader_config: Settings | None = Field(None, description="The grader's settings.")
-    ground_truth_field: Text | None = Field(None, description="Another field of the row that holds the truth.")
-
-
 class MetricRewardSpec(SpecModel):
     """The reward is one metric."""
 
@@ -187,11 +174,14 @@ class SuiteSpec(SpecModel):
     targets: Annotated[list[AnyTarget], Field(min_length=1)] | None = Field(
         None, description="Several targets, each with a `name`; each runs the whole suite."
     )
-    graders: Annotated[dict[Text, ToolGraderSpec], Field(min_length=1)] | None = Field(
+    graders: Annotated[dict[Text, AnyGrader], Field(min_length=1)] | None = Field(
         None, description="Graders by metric key."
     )
-    grader: ToolGraderSpec | None = Field(
+    grader: AnyGrader | None = Field(
         None, description="One grader; its metric key is that of the reward or the gate, else `grader`."
+    )
+    judge: JudgeSpec | None = Field(
+        None, description="Which model judges, and how, for all graders of kind `model_judge` that do not say it."
     )
     reward: Annotated[MetricRewardSpec | CustomRewardSpec, Field(discriminator="kind")] | None = Field(
         None, description="What a sample is worth. With one grader: that grader; with several: none."
@@ -234,7 +224,7 @@ class SuiteSpec(SpecModel):
         return self.targets or ([self.target] if self.target else [])
 
     @property
-    def all_graders(self) -> dict[str, ToolGraderSpec]:
+    def all_graders(self) -> dict[str, AnyGrader]:
         """The graders by metric key, be it one or several."""
         return {self.grader_key: self.grader} if self.grader else dict(self.graders or {})
 

@@ -17,6 +17,8 @@ _NEVER = (
     ("targets", int, "agent"),
     ("grader", "grader_config", "expected"),
     ("graders", str, "grader_config", "expected"),
+    *(("grader", name) for name in ("prompt", "criteria", "system_prompt")),
+    *(("graders", str, name) for name in ("prompt", "criteria", "system_prompt")),
 )
 """Where rows, prompts and truths stand: their text is never changed. A type stands for any key of that type."""
 

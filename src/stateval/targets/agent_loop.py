@@ -185,7 +185,7 @@ def _arguments(text: str) -> Mapping[str, Any]:
 
 def _usage_record(steps: list[Usage]) -> dict[str, Any]:
     total = sum(steps, start=Usage(cost=0.0))
-    fields = {key: value for key, value in total.to_dict().items() if value or key.endswith("_tokens")}
+    fields = {key: value for key, value in total.to_dict().items() if value is not None}
     if not steps:
         fields.pop("cost", None)
     counts = {"step_count": len(steps), "total_tokens": total.total_tokens}

@@ -70,6 +70,11 @@ class LocalAgentTarget:
         return self._model.name
 
     @property
+    def has_price(self) -> bool:
+        """Whether the cost of its model's calls is known."""
+        return self._model.has_price
+
+    @property
     def fingerprint(self) -> dict[str, Any]:
         """The agent, its model, how it writes, and all that is fixed in its prompts."""
         return {
