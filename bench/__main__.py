@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from bench import compare, install_size, regrade, resume, start_up, throughput
+from bench import compare, install_size, judges, regrade, resume, start_up, throughput
 from bench.environments import Environments
 from bench.report import rewrite_readme
 
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "resume": resume.measure,
     "regrade": regrade.measure,
     "compare": compare.measure,
+    "judges": judges.measure,
     "start-up": start_up.measure,
     "install-size": install_size.measure,
 }
