@@ -11,6 +11,10 @@ import pytest
 from stateval import AgentEvalTarget, EvalGate, EvalSuite, graders
 from stateval.errors import ExitStatus, SuiteError, UsageError
 from stateval.graders.judging import JudgeModel, ModelJudge
+from stateval.records.grade import GradeResult
+from stateval.records.protocols import GradeRequest, Needs, Spent
+from stateval.records.sample import Sample
+from stateval.records.usage import Usage
 from stateval.results.run_record import read_run_record
 from stateval.suite.build import build_plan
 from stateval.suite.load import load_suite
@@ -38,6 +42,39 @@ class Agent:
 def make(sample):
     return Agent()
 """
+
+
+class Echo:
+    def send(self, message: str) -> str:
+        return message
+
+
+class Free(Echo):
+    def usage(self) -> dict[str, Any]:
+        return {"prompt_tokens": 1, "cost": 0.0}
+
+
+class Priced:
+    """A judge of which each grade costs 40 cents."""
+
+    kind = "priced"
+    needs = Needs.NOTHING
+    fingerprint = "priced"
+    models = ("expensive",)
+    unpriced_models = ()
+
+    def __init__(self) -> None:
+        self.spent = Spent()
+
+    def check(self, sample: Sample) -> str | None:
+        return None
+
+    async def grade(self, request: GradeRequest) -> GradeResult:
+        self.spent = Spent(self.spent.calls + 1, 0, self.spent.usage + Usage(cost=0.4))
+        return GradeResult(score=1.0)
+
+    async def close(self) -> None:
+        """Holds nothing."""
 
 
 @pytest.fixture
@@ -347,6 +384,75 @@ def test_a_judge_that_cannot_be_reached_loses_no_conversation(evaltester: EvalTe
     assert sorted(calls_of(evaltester)) == sorted(row["input"] for row in ROWS)
 
 
+def test_all_conversations_in_flight_are_kept_when_the_judge_is_gone(evaltester: EvalTester) -> None:
+    suite = evaltester.write_suite(ROWS, agent=COUNTING_AGENT, graders={"quality": JUDGE}, max_concurrent=5)
+    with judge_server() as gone:
+        environment = judge_environment(gone)
+    stopped = evaltester.run(suite, env=environment)
+    assert stopped.status == ExitStatus.UNFINISHED, stopped.output
+    kept = evaltester.results()
+    assert set(calls_of(evaltester)) == {f"say {key.removeprefix('row-')}" for key in kept}
+    with judge_server(0.5) as server:
+        finished = evaltester.run(
+            suite, "--resume", evaltester.results_path, "--retry-errors", env=judge_environment(server)
+        )
+    assert finished.status == ExitStatus.PASSED, finished.output
+    assert len(calls_of(evaltester)) == 5
+
+
+def test_a_limit_in_dollars_counts_what_judges_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    suite = EvalSuite(
+        dataset=ROWS,
+        target=AgentEvalTarget(agent_factory=lambda sample: Free()),
+        grader=Priced(),
+        limits={"cost_usd": 1},
+        max_concurrent=1,
+        output="results",
+    )
+    found = suite.run(check=False)
+    assert found.summary.stopped_because == "the limit of 1 USD is reached (1.2000 USD were used)"
+    assert found.summary.judging is not None
+    assert found.summary.judging["grader"].usage.cost == pytest.approx(1.2)
+
+
+def test_votes_are_shown_with_their_spread(evaltester: EvalTester) -> None:
+    grader = JUDGE | {"votes": 2, "temperature": 1, "scale": [1, 5]}
+    suite = evaltester.write_suite(ROWS[:1], graders={"quality": grader})
+    with ModelServer(lambda request: answer_of(request, lambda shown, name: 1.0 + 4 * request.number)) as server:
+        finished = evaltester.run(suite, env=judge_environment(server))
+    assert finished.status == ExitStatus.PASSED, finished.output
+    shown = evaltester.command("report", evaltester.results_path, "--sample", "row-1").stdout
+    assert "gpt-4o-mini, vote 1: " in shown
+    assert "spread 1; a tie" in shown
+    assert '{"raw_score":3.0}' in shown.replace(" ", "")
+
+
+def test_who_judged_is_known_over_all_starts_of_a_run(evaltester: EvalTester) -> None:
+    fields: dict[str, Any] = {"agent": COUNTING_AGENT, "max_concurrent": 1, "gate": None}
+    suite = evaltester.write_suite(ROWS, graders={"quality": JUDGE}, limits={"errors": 1}, **fields)
+
+    name = "then"
+
+    def answer(request: Any) -> Reply:
+        if request.number == 2:
+            return refused(400, "not now")
+        return Reply(answer_of(request, lambda shown, criterion: 0.5), model=name)
+
+    with ModelServer(answer) as server:
+        environment = judge_environment(server)
+        assert evaltester.run(suite, env=environment).status == ExitStatus.UNFINISHED
+        assert evaltester.directory.judges == {"quality": ["then"]}
+        name = "now"
+        assert evaltester.run(suite, "--retry-errors", env=environment).status == ExitStatus.PASSED
+        assert evaltester.directory.judges == {"quality": ["now", "then"]}
+        suite = evaltester.write_suite(ROWS, graders={"quality": JUDGE | {"prompt": "Is it true?"}}, **fields)
+        changed = evaltester.run(suite, "--resume", evaltester.results_path, env=environment)
+        assert changed.status == ExitStatus.PASSED, changed.output
+        assert evaltester.directory.judges == {"quality": ["now"]}
+    assert len(calls_of(evaltester)) == 5
+
+
 # Results that were graded differently are never compared silently.
 
 
@@ -541,11 +647,6 @@ def test_fault_71_votes_and_graders_do_not_multiply_calls_beyond_the_endpoint_s_
 # The Python face.
 
 
-class Echo:
-    def send(self, message: str) -> str:
-        return message
-
-
 def test_a_rubric_in_a_python_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("STATEVAL_JUDGE_CACHE", "off")
@@ -581,3 +682,30 @@ def test_a_python_suite_with_a_limit_in_dollars_wants_prices(tmp_path: Path) -> 
             grader=judge,
             limits={"cost_usd": 1},
         )
+
+
+# Gates that ask how good a judge is.
+
+
+def test_a_check_of_a_judge_that_is_not_there_is_a_warning_of_validate_and_ends_a_run(evaltester: EvalTester) -> None:
+    gate = {"op": "gte", "value": 0.5, "judge_check": "check.json"}
+    suite = evaltester.write_suite(ROWS, agent=COUNTING_AGENT, graders={"quality": JUDGE}, gate=gate)
+    with judge_server() as server:
+        environment = judge_environment(server)
+        seen = evaltester.command("validate", suite, env=environment)
+        finished = evaltester.run(suite, env=environment)
+        assert server.requests == []
+    assert seen.status == ExitStatus.PASSED, seen.output
+    assert f"the check of the judge {evaltester.path / 'check.json'} does not exist" in seen.stdout
+    assert "with `stateval judge check`, and name" not in seen.stdout
+    assert finished.status == ExitStatus.INPUT_WRONG
+    assert "does not exist" in finished.stderr
+    assert calls_of(evaltester) == []
+
+
+def test_a_check_of_a_judge_that_is_asked_for_where_no_model_judges_is_an_error_of_the_suite(evaltester) -> None:
+    gate = {"op": "gte", "value": 0.5, "judge_check": "check.json"}
+    seen = evaltester.command("validate", evaltester.write_suite(ROWS, gate=gate))
+    assert seen.status == ExitStatus.INPUT_WRONG
+    assert "suite.yaml:" in seen.stdout
+    assert "`judge_check` is asked for of `quality`, which no model judges" in seen.stdout

@@ -271,6 +271,15 @@ def test_a_connection_that_breaks_is_tried_again(spoken):
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(
+    "body", [b"<html>proxy</html>", b"{}", b"[]", b'{"content": 1, "choices": [], "candidates": []}']
+)
+def test_a_body_that_is_no_answer_is_asked_for_again(spoken, body):
+    with ModelServer([Reply(body=body), "fine"]) as server:
+        assert ask(spoken, server).text == "fine"
+    assert len(server.requests) == 2
+
+
 def test_a_cancelled_call_leaves_a_model_that_works(spoken):
     async def run():
         model = spoken.open(server)

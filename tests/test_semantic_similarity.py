@@ -179,4 +179,21 @@ def test_any_two_vectors_give_a_score_or_an_error(pairs):
 
 def test_it_is_listed(evaltester):
     assert "semantic_similarity" in graders.BUILTIN
-    assert "semantic_similarity" in evaltester.run("list-graders").stdout
+    told = evaltester.command("list-graders").stdout
+    assert "cosine of their embeddings" in told
+
+
+def test_in_a_suite_with_the_key_in_no_file(evaltester):
+    with vectors() as server:
+        settings = {"model": "embedder", "base_url": server.base_url, "api_key": "key-of-the-suite", "threshold": 0.7}
+        evaltester.write_suite(
+            [{"input": "the city of Paris", "ground_truth": "Paris"}, {"input": "Rome", "ground_truth": "Paris"}],
+            graders={"meaning": {"kind": "tool", "function": "semantic_similarity", "grader_config": settings}},
+        )
+        finished = evaltester.run()
+    assert finished.status in (0, 1), finished.output
+    scores = [result.grades["meaning"].score for result in evaltester.results().values()]
+    assert sorted(scores) == [0.0, 1.0]
+    written = b"".join(path.read_bytes() for path in evaltester.results_path.rglob("*") if path.is_file())
+    assert b"key-of-the-suite" not in written
+    assert "key-of-the-suite" not in finished.output

@@ -27,6 +27,7 @@ from stateval.loading.fingerprint import fingerprint_of
 from stateval.records.protocols import Extractor, Grader, RewardComposer, Snapshots, Target
 from stateval.records.verdict import GateVerdict, Outcome
 from stateval.rewards import CustomReward, MetricReward
+from stateval.running.judge_checks import judge_check_problems
 from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, OnError, RunPlan, Script
 from stateval.running.prices import price_problems
@@ -157,6 +158,7 @@ class EvalSuite:
         composer = _reward(reward, bindings)
         gates = with_paths_below(_gates(gate), Path.cwd())
         _refuse(check_gates(gates, [binding.key for binding in bindings], has_reward=composer is not None))
+        _refuse(judge_check_problems(gates, bindings, composer))
         models = tuple(_models(target))
         rows = select(
             open_dataset(dataset, base_directory=Path.cwd()),

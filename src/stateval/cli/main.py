@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from stateval import __version__
-from stateval.cli import models
+from stateval.cli import judge, models
 from stateval.cli.compare import compare
 from stateval.cli.export import ExportCommand, export
 from stateval.cli.init import init
@@ -40,6 +40,7 @@ app.command(cls=RunCommand)(run)
 for command in (report, validate, compare, init, list_extractors, list_graders, schema):
     app.command()(command)
 app.command(cls=ExportCommand)(export)
+app.add_typer(judge.app, name="judge")
 app.add_typer(models.app, name="models")
 
 

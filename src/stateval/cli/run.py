@@ -15,7 +15,7 @@ from stateval.cli import run_options as options
 from stateval.cli.optional import with_values
 from stateval.cli.run_options import Display
 from stateval.cli.screen import screen
-from stateval.errors import ExitStatus, StatevalError, UsageError
+from stateval.errors import ExitStatus, ModelUnavailable, StatevalError, UsageError
 
 if TYPE_CHECKING:
     from stateval.running.plan import RunPlan
@@ -272,6 +272,8 @@ def _complain_of(outcome: RunOutcome, *, saved: bool) -> None:
         screen.complain("the same command goes on where this run stopped; `--fresh` begins anew")
     elif saved and any(model.errors for model in outcome.summary.models):
         screen.complain("`--retry-errors` runs the samples with errors again")
+    if saved and not outcome.summary.finished and isinstance(outcome.error, ModelUnavailable):
+        screen.complain("with `--retry-errors` it also grades the conversations that have no grade")
     if outcome.error is not None:
         screen.complain_of(outcome.error)
     elif outcome.stopped_because is not None:

@@ -30,14 +30,14 @@ class Comparability(Record):
 
     Graders are named by their metric; that of the reward is `reward`. `unchecked_graders` have a hash in one run only,
     or hashes of different makers; of `configuration_only` graders the configuration is the same, and nothing is known
-    of their code. `moved_judges` are sentences on judges whose endpoints answered under other names. Rows are
-    those of samples in both runs; `differing_rows` names some of them.
+    of their code. `moved_judges` has a sentence for each metric whose judges' endpoints answered under other
+    names. Rows are those of samples in both runs; `differing_rows` names some of them.
     """
 
     differing_graders: list[str] = Field(default_factory=list)
     unchecked_graders: list[str] = Field(default_factory=list)
     configuration_only: list[str] = Field(default_factory=list)
-    moved_judges: list[str] = Field(default_factory=list)
+    moved_judges: dict[str, str] = Field(default_factory=dict)
     n_rows: int = 0
     n_differing_rows: int = 0
     n_unchecked_rows: int = 0
@@ -52,7 +52,7 @@ class Comparability(Record):
         """What is known to differ, a sentence each."""
         for metric in self.differing_graders:
             yield f"{_what(metric)} differs"
-        yield from self.moved_judges
+        yield from self.moved_judges.values()
         if self.n_differing_rows:
             few = ", ".join(f"`{key}`" for key in self.differing_rows)
             yield f"{self.n_differing_rows:,} of {self.n_rows:,} shared samples have other rows{few and f': {few}'}"
@@ -72,7 +72,7 @@ def compare_graders(one: Results, other: Results, metrics: Iterable[str]) -> Com
     asked = list(metrics)
     judged = dict.fromkeys([*asked, *(one.judges if REWARD in asked else ())])
     found = compare_inputs(one.inputs, other.inputs, asked)
-    return found.model_copy(update={"moved_judges": list(moved_judges(one.judges, other.judges, judged))})
+    return found.model_copy(update={"moved_judges": moved_judges(one.judges, other.judges, judged)})
 
 
 def compare_inputs(one: RunInputs, other: RunInputs, metrics: Iterable[str]) -> Comparability:
@@ -100,16 +100,18 @@ def compare_inputs(one: RunInputs, other: RunInputs, metrics: Iterable[str]) -> 
 
 def moved_judges(
     one: Mapping[str, Sequence[str]], other: Mapping[str, Sequence[str]], metrics: Iterable[str]
-) -> Iterator[str]:
+) -> dict[str, str]:
     """A sentence for each metric that was judged by models of other names: by another one, or behind the same alias.
 
     The names are those that the endpoints gave; where one run has none, nothing is known to differ.
     """
+    moved = {}
     for metric in metrics:
         before, after = one.get(metric), other.get(metric)
         if before and after and set(before) != set(after):
             then, now = _listed(sorted(before)), _listed(sorted(after))
-            yield f"the judge of `{metric}` answered as {then} in one run, as {now} in the other"
+            moved[metric] = f"the judge of `{metric}` answered as {then} in one run, as {now} in the other"
+    return moved
 
 
 class RowHashes:

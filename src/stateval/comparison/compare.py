@@ -214,7 +214,7 @@ class _Pair:
     def _refusal(self, comparability: Comparability) -> str:
         differences = "; ".join(comparability.differences())
         ways = ["compare all the same with `--force`, which marks the result"]
-        graders = comparability.differing_graders
+        graders = [*comparability.differing_graders, *comparability.moved_judges]
         others = [m for m in self._metrics() if m != REWARD and m not in graders]
         if graders and not comparability.n_differing_rows:
             kept = f"`stateval run SUITE --cached {shlex.quote(str(self.one.results.path))}`"

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from stateval.errors import MissingExtra, ModelError
+from stateval.errors import MissingExtra, ModelError, TransientModelError
 from stateval.llm.chat import ChatReply, ChatRequest, Schema
 from stateval.llm.connections import Connections, within
 from stateval.llm.endpoint import Endpoint, Service
@@ -105,7 +105,11 @@ class GoogleGenAI:
             raise self._api_error(error) from error
         except httpx.TimeoutException as error:
             raise not_in_time(self.name, self._place) from error
-        except (httpx.HTTPError, ValueError) as error:
+        except ValueError as error:  # the SDK reads the body before it hands it on
+            raise TransientModelError(
+                f"model `{self.name}` answered with something that is no answer: {error}"
+            ) from error
+        except httpx.HTTPError as error:
             raise connection_error(error, self.name, self._place, has_answered=self._has_answered) from error
         self._has_answered = True
         return answer

@@ -64,6 +64,7 @@ class LiteLLMRouter:
         self._called = model
         self._sent = {"api_base": base_url, "api_key": api_key}
         self._has_answered = False
+        self._litellm: ModuleType | None = None
         variable = next((known for known in variables if os.environ.get(known)), next(iter(variables), None))
         if variable and not (api_key or base_url or os.environ.get(variable)):
             raise MissingKey(name, variable, "name another endpoint with `base_url`")
@@ -98,7 +99,7 @@ class LiteLLMRouter:
     ) -> bytes:
         import openai
 
-        litellm = await _imported()
+        litellm = self._litellm = self._litellm or await _imported()
         settings = {"timeout": timeout, "num_retries": 0, "max_retries": 0, **self._sent}
         try:
             with within(timeout, self.name, self._place):

@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from stateval.records.record import Record
+from stateval.records.summary import JudgingSummary
 
 
 class Rate(Record):
@@ -48,7 +49,7 @@ class MetricCheck(Record):
 
     `flip_rate` is the share of answers whose verdict is not the same in all `repeats`; `order_swap_rate` the share
     whose verdict changes when what the judge is shown comes in the opposite order. `n_errors` labelled answers got no
-    grade and are in no table.
+    grade and are in no table; `errors` says why, by answer. `notes` are for people, `took` is what the grades cost.
     """
 
     metric: str
@@ -64,6 +65,8 @@ class MetricCheck(Record):
     order_swap_rate: Rate = Rate()
     n_errors: int = 0
     errors: dict[str, str] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    took: JudgingSummary | None = None
 
 
 class JudgeCheck(Record):

@@ -115,6 +115,7 @@ def _run_json(results: Results) -> dict[str, Any]:
         "finished": record and record.finished and record.finished.isoformat(),
         "num_runs": results.num_runs,
         "planned": results.planned,
+        "judges": {metric: list(names) for metric, names in results.judges.items()},
         "summary": summary_of(results).to_dict(),
     }
 

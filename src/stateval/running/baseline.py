@@ -48,7 +48,7 @@ def load_baselines(plan: RunPlan, *, own: Path | None = None) -> Baselines:
 def with_judges(baselines: Baselines, plan: RunPlan, judges: Mapping[str, Sequence[str]]) -> Baselines:
     """The baselines, which say now where others answered as judges than in today's finished run."""
     return {
-        key: replace(run, moved=tuple(moved_judges(run.judges, judges, _judged_by(key.metric, plan))))
+        key: replace(run, moved=tuple(moved_judges(run.judges, judges, _judged_by(key.metric, plan)).values()))
         for key, run in baselines.items()
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +25,7 @@ from stateval.results.taking import find_run
 from stateval.running.baseline import load_baselines
 from stateval.running.events import EventChannel
 from stateval.running.judge_checks import load_judge_checks
+from stateval.running.kept import Kept, Reader, Slot
 from stateval.running.keys import run_inputs, settings_of, suite_identity
 from stateval.running.plan import RunPlan
 from stateval.running.regrade import kept_conversations
@@ -151,8 +152,7 @@ async def run_session(
                 graded_anew=conversations is not None,
             )
             if conversations is not None:
-                notes = (f"the conversations of {source} are graded anew; no target is run", *kept.notes)
-                kept = replace(kept, again=conversations, only_kept=True, notes=notes)
+                kept = _graded_anew(kept, conversations, source)
             for note in kept.notes:
                 tell(note)
             outcome = await run_plan(
@@ -174,6 +174,11 @@ async def run_session(
     if not destination.save:
         weakref.finalize(session, shutil.rmtree, path, ignore_errors=True)
     return session
+
+
+def _graded_anew(kept: Kept, conversations: Mapping[Slot, Reader], source: Path | None) -> Kept:
+    notes = (f"the conversations of {source} are graded anew; no target is run", *kept.notes)
+    return replace(kept, again=conversations, only_kept=True, notes=notes)
 
 
 def _source(plan: RunPlan, destination: Destination, path: Path) -> Path | None:

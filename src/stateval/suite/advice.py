@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from stateval import graders
-from stateval.gates import baseline_uses, gate_warnings, parse_gates, with_paths_below
+from stateval.gates import baseline_uses, gate_warnings, judge_check_uses, parse_gates, with_paths_below
 from stateval.records.encoding import json_text
 from stateval.records.sample import Sample, SimulatedInput
 from stateval.running.plan import GraderBinding
@@ -89,7 +89,7 @@ def advice(loaded: LoadedSuite, survey: Survey) -> list[str]:
 
 def warnings(loaded: LoadedSuite, survey: Survey) -> list[str]:
     """What the suite asks for in vain: tags that no row has, blocks that no agent has, runs that are not there."""
-    return [*_missing_tags(loaded.spec, survey), *_missing_blocks(loaded), *_missing_baselines(loaded)]
+    return [*_missing_tags(loaded.spec, survey), *_missing_blocks(loaded), *_missing_files(loaded)]
 
 
 def _missing_tags(spec: SuiteSpec, survey: Survey) -> Iterator[str]:
@@ -120,12 +120,15 @@ def _missing_blocks(loaded: LoadedSuite) -> Iterator[str]:
                 yield f"metric `{key}`: the agent{name} has no memory block `{label}` ({nearest})"
 
 
-def _missing_baselines(loaded: LoadedSuite) -> Iterator[str]:
+def _missing_files(loaded: LoadedSuite) -> Iterator[str]:
     gates = with_paths_below(parse_gates(loaded.spec.gate), loaded.directory)
-    uses = baseline_uses(gates, list(loaded.spec.all_graders))
-    for place in dict.fromkeys(use.baseline.results for use in uses):
+    keys = list(loaded.spec.all_graders)
+    for place in dict.fromkeys(use.baseline.results for use in baseline_uses(gates, keys)):
         if not Path(place).exists():
             yield f"the baseline {place} does not exist: make it by a run without `baseline`"
+    for place in dict.fromkeys(use.file for use in judge_check_uses(gates, keys)):
+        if not Path(place).exists():
+            yield f"the check of the judge {place} does not exist: `stateval judge check` writes it"
 
 
 def _labels(target: LocalAgentTargetSpec, loaded: LoadedSuite) -> list[str]:

@@ -23,6 +23,7 @@ from stateval.records.sample import Sample, SimulatedInput
 from stateval.records.source import Problem, Source
 from stateval.redaction import secrets_of_configuration, secrets_of_environment, without_secrets
 from stateval.rewards import CustomReward, MetricReward
+from stateval.running.judge_checks import judge_check_problems
 from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
 from stateval.running.prices import price_problems
@@ -116,6 +117,9 @@ class _Building:
         self._check_prices(models)
         reward = self._reward()
         gates = self._gates(has_reward=spec.reward is not None or len(spec.all_graders) == 1)
+        if len(built.bindings) == len(spec.all_graders):  # else it is not known who judges
+            for complaint in judge_check_problems(gates, built.bindings, reward):
+                self._add(Problem(complaint, self._loaded.sources.of("gate")))
         setup = self._script("setup_script", spec.setup_script, Mark.SUITE_SETUP)
         teardown = self._script("teardown_script", spec.teardown_script, None)
         if not built.problems and built.dataset is not None:

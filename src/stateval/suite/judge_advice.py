@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from stateval.gates import NamedGate, metric_names
+from stateval.gates import NamedGate
+from stateval.gates.spec import leaves, metric_names
 from stateval.graders.judging import JudgeModel
 from stateval.llm import DEFAULT_MODEL
 from stateval.suite.grader_spec import ModelJudgeSpec
@@ -47,24 +48,13 @@ def _on_itself(key: str, judges: Sequence[JudgeModel], own: set[str]) -> Iterato
 
 
 def _on_gates(key: str, gates: Sequence[NamedGate], *, is_only: bool) -> Iterator[str]:
-    looked_at = (key, None, "reward") if is_only else (key,)
-    unchecked = [
-        gate
-        for gate in gates
-        if any(name in looked_at for name in metric_names(gate)) and not _has_judge_check(gate.model_dump())
-    ]
-    if unchecked:
+    looked_at = {key, None, "reward"} if is_only else {key}
+    conditions = [leaf for gate in gates for leaf in leaves(gate) if looked_at.intersection(metric_names(leaf))]
+    if any(condition.judge_check is None for condition in conditions):
         yield (
             f"metric `{key}`: a gate stands on a judge of which nobody knows how well it agrees with people; measure "
             "that with `stateval judge check`, and name the file in the gate's `judge_check`"
         )
-
-
-def _has_judge_check(value: object) -> bool:
-    """Whether `judge_check` is said anywhere in a gate."""
-    if isinstance(value, dict):
-        return bool(value.get("judge_check")) or any(map(_has_judge_check, value.values()))
-    return isinstance(value, list) and any(map(_has_judge_check, value))
 
 
 def _target_models(spec: SuiteSpec) -> Iterator[str]:
