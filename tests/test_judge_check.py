@@ -329,6 +329,18 @@ def test_wrong_options_are_refused_before_any_call(evaltester: EvalTester, optio
     assert option[0] in finished.stderr
 
 
+@pytest.mark.parametrize("command", [("check", "--labels", "labels.csv"), ("attack",)])
+@pytest.mark.parametrize("place", [".", "suite.yaml/check.json"])
+def test_a_file_that_cannot_be_written_is_refused_before_any_call(evaltester, command, place) -> None:
+    suite, _ = suite_of(evaltester), labels_of(evaltester, *FOUR_CELLS)
+    with judge_server() as server:
+        name, *options = command
+        finished = evaltester.command("judge", name, suite, *options, "-o", place, env=judge_environment(server))
+        assert server.requests == []
+    assert finished.status == ExitStatus.INPUT_WRONG
+    assert "cannot be written" in finished.stderr
+
+
 def test_a_suite_without_a_judge_says_so(evaltester: EvalTester) -> None:
     finished = evaltester.command("judge", "check", evaltester.write_suite(), "--labels", "labels.csv")
     assert finished.status == ExitStatus.INPUT_WRONG
@@ -336,7 +348,7 @@ def test_a_suite_without_a_judge_says_so(evaltester: EvalTester) -> None:
 
 
 def test_what_only_the_target_lacks_does_not_matter(evaltester: EvalTester) -> None:
-    target = {"kind": "local_agent", "model_handles": ["anthropic/claude-haiku-4-5"]}
+    target = {"kind": "local_agent", "agent": {}, "model_handles": ["anthropic/claude-haiku-4-5"]}
     suite, labels = suite_of(evaltester, target=target), labels_of(evaltester, *FOUR_CELLS)
     with judge_server(likes("good")) as server:
         finished = check(evaltester, suite, labels, server, ANTHROPIC_API_KEY=None)
@@ -346,11 +358,12 @@ def test_what_only_the_target_lacks_does_not_matter(evaltester: EvalTester) -> N
 def test_the_threshold_is_that_of_the_suite_where_it_has_one(evaltester: EvalTester) -> None:
     labels = labels_of(evaltester, "id,label,submission", "row-1,0.7,a", "row-2,0.9,b")
     with judge_server(0.7) as server:
-        for suite, options, threshold, passed in (
-            (suite_of(evaltester), (), 0.5, 2),
-            (suite_of(evaltester, pass_threshold=0.8), (), 0.8, 1),
-            (suite_of(evaltester, pass_threshold=0.8), ("--threshold", "0.95"), 0.95, 0),
+        for fields, options, threshold, passed in (
+            ({}, (), 0.5, 2),
+            ({"pass_threshold": 0.8}, (), 0.8, 1),
+            ({"pass_threshold": 0.8}, ("--threshold", "0.95"), 0.95, 0),
         ):
+            suite = suite_of(evaltester, **fields)
             assert check(evaltester, suite, labels, server, *options).status == ExitStatus.PASSED
             found = written(evaltester)
             assert found.overall is not None

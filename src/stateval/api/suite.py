@@ -157,8 +157,7 @@ class EvalSuite:
         bindings = tuple(_bindings(grader, graders, extractor))
         composer = _reward(reward, bindings)
         gates = with_paths_below(_gates(gate), Path.cwd())
-        _refuse(check_gates(gates, [binding.key for binding in bindings], has_reward=composer is not None))
-        _refuse(judge_check_problems(gates, bindings, composer))
+        _refuse(_wrong_gates(gates, bindings, composer))
         models = tuple(_models(target))
         rows = select(
             open_dataset(dataset, base_directory=Path.cwd()),
@@ -402,6 +401,13 @@ def _choice(kind: Callable[[str], _T], value: str, name: str) -> _T:
     except ValueError:
         known = ", ".join(f"`{choice.value}`" for choice in kind)  # type: ignore[attr-defined]
         raise UsageError(f"`{name}` is {value!r}; it must be one of {known}") from None
+
+
+def _wrong_gates(
+    gates: Sequence[NamedGate], bindings: Sequence[GraderBinding], composer: RewardComposer | None
+) -> Iterable[str]:
+    wrong = check_gates(gates, [binding.key for binding in bindings], has_reward=composer is not None)
+    return wrong or judge_check_problems(gates, bindings, composer)
 
 
 def _refuse(complaints: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,6 +33,16 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
         if isinstance(error, OSError):
             raise ResultsError(f"{path}: cannot be completed: {error.strerror or error}") from error
         raise
+
+
+def require_writable(path: Path) -> None:
+    """Raises UsageError where a file of this name could not be begun, before work is done for it."""
+    target = path.resolve()
+    if target.is_dir():
+        raise UsageError(f"{path}: cannot be written: it is a directory; name a file in it")
+    directory = next(parent for parent in target.parents if parent.exists())
+    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+        raise UsageError(f"{path}: cannot be written: {directory} is no directory that may be written to")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from stateval.cli.files import new_file
+from stateval.cli.files import new_file, require_writable
 from stateval.cli.judged_suite import JudgedSuite, read_judged_suite, shown_asking
 from stateval.cli.run import absolute
 from stateval.cli.screen import screen
@@ -82,6 +82,7 @@ def check(
 
     judged = read_judged_suite(suite, metric, set_, cache=not no_cache)
     file = absolute(output)
+    require_writable(file)
     wish = CheckWish(
         threshold=judged.threshold(threshold),
         confidence=_confidence(confidence),
@@ -134,6 +135,8 @@ def attack(
 
     judged = read_judged_suite(suite, metric, set_, cache=not no_cache)
     file = None if output is None else absolute(output)
+    if file is not None:
+        require_writable(file)
     wish = AttackWish(
         threshold=judged.threshold(threshold),
         confidence=_confidence(confidence),

@@ -1,7 +1,7 @@
 """How many calls may be in flight at one endpoint, and how fast they may begin, whoever makes them.
 
-The number in flight adapts as TCP's window does (Chiu and Jain 1989): an endpoint that says it is too much halves it and
-holds all new calls for as long as it asks; each round of calls that went well lets it grow by one.
+The number in flight adapts as TCP's window does (Chiu and Jain 1989): an endpoint that says it is too much halves it
+and holds all new calls for as long as it asks; each round of calls that went well lets it grow by one.
 """
 
 from __future__ import annotations

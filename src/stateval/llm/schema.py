@@ -33,9 +33,9 @@ class InvalidAnswer(ValueError):
 def read_answer(text: str, schema: Schema, accept: Callable[[Any], Any] | None = None) -> Any:
     """The one valid value in the text.
 
-    The text may be the JSON itself, or hold it between other words or in a code fence. Valid is what follows the schema;
-    with `accept` instead what that returns, for each value that it does not refuse by InvalidAnswer. Values that are
-    not valid do not count; the same one twice is one. Nothing is ever repaired.
+    The text may be the JSON itself, or hold it between other words or in a code fence. Valid is what follows the
+    schema; with `accept` instead what that returns, for each value that it does not refuse by InvalidAnswer. Values
+    that are not valid do not count; the same one twice is one. Nothing is ever repaired.
 
     Raises InvalidAnswer.
     """
