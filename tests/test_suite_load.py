@@ -153,7 +153,6 @@ LATER = [
         for kind in ("letta_judge", "state", "trajectory")
     ],
     {"graders": {"q": MINIMAL["graders"]["quality"] | {"judge_tool_name": "x"}}},
-    *[{"gate": {"op": "gte", "value": 1, word: 1}} for word in ("judge_check", "min_judge_kappa")],
 ]
 
 
@@ -163,6 +162,11 @@ def test_words_of_later_releases_are_refused_with_one_sentence(tmp_path, fields)
     assert len(text.splitlines()) == 1
     assert "not in this release" in text
     assert "there is no field" not in text
+
+
+def test_what_a_list_is_too_short_for_is_said_with_its_place(tmp_path):
+    judge = {"kind": "model_judge", "prompt": "Judge {submission}", "model": "m", "scale": [1]}
+    assert "graders.q.scale.1" in complaint(tmp_path, graders={"q": judge})
 
 
 def test_numbers_in_quotes_and_words_for_booleans_are_read_as_older_files_mean_them(tmp_path):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from stateval.errors import UsageError
 from stateval.llm.chat import Schema
-from stateval.records.encoding import dump_json, load_json
+from stateval.records.encoding import dump_json, finite_float, refuse_constant
 
 _NOTES = frozenset({"$schema", "$defs", "title", "description", "default", "examples"})
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
@@ -35,17 +36,20 @@ def read_answer(text: str, schema: Schema, accept: Callable[[Any], Any] | None =
 
     The text may be the JSON itself, or hold it between other words or in a code fence. Valid is what follows the
     schema; with `accept` instead what that returns, for each value that it does not refuse by InvalidAnswer. Values
-    that are not valid do not count; the same one twice is one. Nothing is ever repaired.
+    that are not valid do not count, nor do those that give one key two values; the same one twice is one. Nothing is
+    ever repaired.
 
     Raises InvalidAnswer.
     """
-    values = _values_in(text)
-    if not values:
+    candidates = _candidates(text.strip())
+    if not candidates:
         raise InvalidAnswer("it holds no JSON object" if text.strip() else "it is empty")
     valid: dict[bytes, Any] = {}
     complaint = ""
-    for value in values:
+    for value, contradicted in candidates:
         try:
+            if contradicted:
+                raise InvalidAnswer(f"it gives `{contradicted[0]}` twice, with different values")
             meant = accept(value) if accept is not None else _following(schema, value)
         except InvalidAnswer as error:
             complaint = complaint or str(error)
@@ -69,27 +73,38 @@ def violation(value: Any, schema: Schema) -> str | None:
     return next(_violations(value, schema, schema, "the answer"), None)
 
 
-def _values_in(text: str) -> list[Any]:
-    try:
-        return [load_json(text.strip())]
-    except (ValueError, RecursionError):
-        return list(_objects_in(text))
+def _candidates(text: str) -> list[tuple[Any, list[str]]]:
+    """The JSON values that a text is or holds, each with the keys to which it gives two values."""
+    with suppress(ValueError, RecursionError):
+        value, contradicted, end = _decoded(text, 0)
+        if end == len(text):
+            return [(value, contradicted)]
+    return list(_objects_in(text))
 
 
-def _objects_in(text: str) -> Iterator[Any]:
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+def _objects_in(text: str) -> Iterator[tuple[Any, list[str]]]:
     position = text.find("{")
     while position >= 0:
         try:
-            value, end = decoder.raw_decode(text, position)
-            yield value
+            value, contradicted, end = _decoded(text, position)
+            yield value, contradicted
         except (ValueError, RecursionError):
             end = position + 1
         position = text.find("{", end)
 
 
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+def _decoded(text: str, position: int) -> tuple[Any, list[str], int]:
+    contradicted: list[str] = []
+
+    def fields_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            contradicted.extend(key for key, value in pairs if repr(value) != repr(fields[key]))
+        return fields
+
+    decoder = json.JSONDecoder(object_pairs_hook=fields_of, parse_constant=refuse_constant, parse_float=finite_float)
+    value, end = decoder.raw_decode(text, position)
+    return value, contradicted, end
 
 
 def _violations(value: Any, schema: Schema, root: Schema, place: str) -> Iterator[str]:

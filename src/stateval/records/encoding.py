@@ -57,7 +57,7 @@ def load_json(text: bytes | str) -> Any:
         with suppress(ValueError):
             return pydantic_core.from_json(text, allow_inf_nan=False)
     decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff")
-    return json.loads(decoded, parse_constant=_refuse_constant, parse_float=_finite)
+    return json.loads(decoded, parse_constant=refuse_constant, parse_float=finite_float)
 
 
 def is_plainly_finite(text: bytes | str) -> bool:
@@ -168,12 +168,12 @@ def _text_of_bytes(value: bytes) -> str:
         return base64.b64encode(value).decode("ascii")
 
 
-def _finite(number: str) -> float:
+def finite_float(number: str) -> float:
     value = float(number)
     if not math.isfinite(value):
         raise ValueError(f"{number} is too large for a number")
     return value
 
 
-def _refuse_constant(name: str) -> None:
+def refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")

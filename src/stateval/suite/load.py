@@ -123,7 +123,9 @@ def _field_path(error: ErrorDetails, data: Any) -> FieldPath:
     here = data
     for position, part in enumerate(error["loc"]):
         is_last = position == len(error["loc"]) - 1
-        if (isinstance(here, dict) and part in here) or (isinstance(here, list) and isinstance(part, int)):
+        if (isinstance(here, dict) and part in here) or (
+            isinstance(here, list) and isinstance(part, int) and part < len(here)
+        ):
             here = here[part]  # type: ignore[index]
             path.append(part)
         elif is_last and error["type"] == "missing":
