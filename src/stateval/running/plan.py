@@ -75,7 +75,8 @@ def _as_truth(value: Any) -> str | list[str | None] | None:
 class ModelPlan:
     """One target with one model. `label` is unique in the plan and names the results file ("default" without handles).
 
-    `timeout` is in seconds for one sample's conversation; `max_retries` counts tries after the first.
+    `timeout` is in seconds for one sample's conversation; `max_retries` counts tries after the first. `shared_agent` is
+    the one agent that all samples talk to, if they do: their scores are not independent then, and form one cluster.
     """
 
     label: str
@@ -83,6 +84,11 @@ class ModelPlan:
     model_handle: str | None = None
     timeout: float = 300.0
     max_retries: int = 0
+    shared_agent: str | None = None
+
+    def cluster_of(self, sample: Sample) -> str | None:
+        """Which observations are not independent of this sample's."""
+        return self.shared_agent or sample.cluster
 
 
 @dataclass(frozen=True, slots=True)

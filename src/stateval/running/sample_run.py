@@ -78,7 +78,7 @@ class SampleRunner:
                     run=run,
                     stage_keys=self._keys.keys(model, sample, run),
                     tags=sample.tags or None,
-                    cluster=sample.cluster,
+                    cluster=model.cluster_of(sample),
                 )
 
     async def regrade(
@@ -94,7 +94,7 @@ class SampleRunner:
         keys = self._keys.keys(model, sample, run, kept=before)
         if before and before.input and before.input != keys.input:
             return None
-        changes = {"run": run, "stage_keys": keys, "tags": sample.tags or None, "cluster": sample.cluster}
+        changes = {"run": run, "stage_keys": keys, "tags": sample.tags or None, "cluster": model.cluster_of(sample)}
         if kept.error is not None and not has_conversation(kept.error.category):
             return kept.model_copy(update=changes)
         rollout = kept.rollout()
@@ -149,7 +149,7 @@ class SampleRunner:
             grade_errors=grading.errors or None,
             stage_keys=self._keys.keys(model, sample, run),
             tags=sample.tags or None,
-            cluster=sample.cluster,
+            cluster=model.cluster_of(sample),
         )
 
     async def _grade(

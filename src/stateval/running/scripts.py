@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from typing import Any
 
 from stateval.deadline import is_cancelled
 from stateval.errors import SetupError
@@ -14,13 +15,17 @@ from stateval.threads import in_thread
 async def run_script(script: Script | None, plan: RunPlan) -> None:
     """Calls the function, if there is one. Raises SetupError where it raises.
 
-    A function with `client` gets None: targets without a Letta server have no client to hand out.
+    A function of (client) gets the client of the first target that is on a Letta server, one of (client, model handle)
+    that of each model's target; None where a target has no server.
     """
     if script is None:
         return
-    calls: list[tuple[str | None, ...]] = [(None,) * script.parameters]
-    if script.parameters == 2:
-        calls = [(None, model.model_handle) for model in plan.models]
+    clients = [getattr(model.target, "client", None) for model in plan.models] if script.parameters else []
+    calls: list[tuple[Any, ...]] = [()]
+    if script.parameters == 1:
+        calls = [(next((client for client in clients if client is not None), None),)]
+    elif script.parameters == 2:
+        calls = [(client, model.model_handle) for client, model in zip(clients, plan.models, strict=True)]
     for arguments in calls:
         try:
             if inspect.iscoroutinefunction(script.function):

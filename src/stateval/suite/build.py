@@ -31,7 +31,14 @@ from stateval.suite.grader_spec import GraderSpec, ModelJudgeSpec, ToolGraderSpe
 from stateval.suite.judges import RubricCheck, judge_models, judge_settings
 from stateval.suite.load import LoadedSuite
 from stateval.suite.places import portable_path
-from stateval.suite.spec import DatasetSpec, LocalAgentTargetSpec, MetricRewardSpec, PythonTargetSpec
+from stateval.suite.spec import (
+    DatasetSpec,
+    LettaAgentTargetSpec,
+    LocalAgentTargetSpec,
+    MetricRewardSpec,
+    PythonTargetSpec,
+    TargetKind,
+)
 from stateval.suite.yaml_text import Path as FieldPath
 
 _X = TypeVar("_X")
@@ -215,13 +222,19 @@ class _Building:
     def _models(self) -> Iterator[ModelPlan]:
         for position, spec in enumerate(self._spec.all_targets):
             place: FieldPath = ("targets", position) if self._spec.targets else ("target",)
-            if isinstance(spec, PythonTargetSpec):
-                place = (*place, "factory")
+            place = (*place, *_where_agents_come_from(spec))
             handles: list[str | None] = list(spec.model_handles) if spec.model_handles else [None]
             for handle in handles:
                 target = self._attempt(place, partial(self._target, spec, handle))
                 if target is not None:
-                    yield ModelPlan(_label(spec.name, handle), target, handle, spec.timeout, spec.max_retries)
+                    yield ModelPlan(
+                        _label(spec.name, handle),
+                        target,
+                        handle,
+                        spec.timeout,
+                        spec.max_retries,
+                        shared_agent=spec.agent_id if isinstance(spec, LettaAgentTargetSpec) else None,
+                    )
 
     def _check_labels(self, labels: list[str]) -> None:
         for label in sorted({label for label in labels if labels.count(label) > 1}):
@@ -234,9 +247,11 @@ class _Building:
         for message in price_problems(models, self._built.bindings):
             self._add(Problem(message, self._loaded.sources.of("limits", "cost_usd")))
 
-    def _target(self, spec: PythonTargetSpec | LocalAgentTargetSpec, handle: str | None) -> Target:
+    def _target(self, spec: TargetKind, handle: str | None) -> Target:
         if isinstance(spec, LocalAgentTargetSpec):
             return self._local_agent(spec, handle)
+        if isinstance(spec, LettaAgentTargetSpec):
+            return self._letta_agent(spec, handle)
         from stateval.targets.python_target import PythonTarget
 
         factory = self._registry.find("target", spec.factory, {})
@@ -257,6 +272,24 @@ class _Building:
             api_key=spec.api_key,
             generation=seed | (generation.model_dump(exclude_none=True) if generation else {}),
             allow_tools=spec.allow_tools,
+        )
+
+    def _letta_agent(self, spec: LettaAgentTargetSpec, handle: str | None) -> Target:
+        from stateval.letta.connection import LettaServer
+        from stateval.targets.letta_agent import LettaAgentTarget
+        from stateval.targets.letta_factory import LettaFactory
+
+        factory = None
+        if spec.agent_script is not None:
+            loaded = self._code.load(spec.agent_script, Mark.AGENT_FACTORY)
+            factory = LettaFactory(loaded.function, loaded.reference, loaded.fingerprint)
+        return LettaAgentTarget(
+            LettaServer.of(base_url=spec.base_url, api_key=spec.api_key, project_id=spec.project_id),
+            agent_file=self._loaded.directory / Path(spec.agent_file).expanduser() if spec.agent_file else None,
+            agent_id=spec.agent_id,
+            factory=factory,
+            model_handle=handle,
+            token_data=self._spec.token_data,
         )
 
     def _reward(self) -> RewardComposer | None:
@@ -339,6 +372,18 @@ def _keys_in(loaded: LoadedSuite) -> Iterator[str]:
 
 def _label(name: str | None, handle: str | None) -> str:
     return "/".join(part for part in (name, handle) if part) or "default"
+
+
+def _where_agents_come_from(spec: TargetKind) -> tuple[str, ...]:
+    """The field of a target that names a file."""
+    match spec:
+        case PythonTargetSpec():
+            return ("factory",)
+        case LettaAgentTargetSpec(agent_script=str()):
+            return ("agent_script",)
+        case LettaAgentTargetSpec(agent_file=str()) | LocalAgentTargetSpec(agent_file=str()):
+            return ("agent_file",)
+    return ()
 
 
 def _script(loaded: LoadedFunction) -> Script:

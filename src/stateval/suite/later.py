@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-_AGENTS = "runs agents in this process, as targets of kind `python` and `local_agent`"
+_AGENTS = "runs agents as targets of kind `letta_agent`, `local_agent` and `python`"
 _GRADERS = "grades with `kind: tool` and `kind: model_judge`"
 
 SUITE = {
-    "backend": _AGENTS,
     "sandbox": _AGENTS,
     "controls": "runs every sample once per run as it is",
-    "token_data": "keeps token counts in `usage`",
 }
 
 TARGET = {
-    "agent_id": _AGENTS,
-    "agent_script": "takes a factory: `kind: python` and `factory: file.py:function`",
     "allowed_tools": _AGENTS,
     "backend": _AGENTS,
     "disallowed_tools": _AGENTS,
@@ -24,7 +20,6 @@ TARGET = {
     "model_configs": "names models in `model_handles`",
     "permission_mode": _AGENTS,
     "pricing": "takes costs from what an agent reports in `usage()`",
-    "project_id": _AGENTS,
     "sandbox": _AGENTS,
     "skills_dir": _AGENTS,
     "turns": "sends turn by turn in one conversation",
@@ -35,7 +30,7 @@ TARGET = {
 GRADER = dict.fromkeys(("agent_file", "agent_id", "judge_tool_name", "policy"), _GRADERS)
 
 KINDS = {
-    **dict.fromkeys(("agent", "letta_agent", "letta_code"), _AGENTS),
+    "letta_code": _AGENTS,
     **dict.fromkeys(("letta_judge", "state", "trajectory"), _GRADERS),
 }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, field_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from stateval.datasets.split import SplitSpec
 from stateval.gates.spec import GateField
@@ -119,7 +119,30 @@ class LocalAgentTargetSpec(TargetSpec):
     api_key: Text | None = Field(None, description="The key for it; better `${NAME}` of a variable.")
 
 
-AnyTarget = Annotated[PythonTargetSpec | LocalAgentTargetSpec, Field(discriminator="kind")]
+class LettaAgentTargetSpec(TargetSpec):
+    """Agents on a Letta server."""
+
+    alternatives = (("agent_file", "agent_id", "agent_script"),)
+
+    kind: Literal["letta_agent", "agent"]
+    agent_file: Text | None = Field(None, description="An agent file (.af or .json); every sample gets a fresh clone.")
+    agent_id: Text | None = Field(None, description="A live agent, the same for every sample; it is never deleted.")
+    agent_script: Text | None = Field(
+        None, description="`file.py:function` of (client, sample), marked `@agent_factory`; returns an agent's id."
+    )
+    base_url: Text | None = Field(None, description="The server; `LETTA_BASE_URL` unless given.")
+    api_key: Text | None = Field(None, description="The key for it; better `LETTA_API_KEY` in the environment.")
+    project_id: Text | None = Field(None, description="The project; `LETTA_PROJECT_ID` unless given.")
+
+    @model_validator(mode="after")
+    def _live_agent_keeps_its_model(self) -> Self:
+        if self.agent_id is not None and self.model_handles is not None:
+            raise ValueError("`model_handles` would change the model of the live agent of `agent_id`; leave them out")
+        return self
+
+
+TargetKind = PythonTargetSpec | LocalAgentTargetSpec | LettaAgentTargetSpec
+AnyTarget = Annotated[TargetKind, Field(discriminator="kind")]
 
 
 class MetricRewardSpec(SpecModel):
@@ -204,6 +227,8 @@ class SuiteSpec(SpecModel):
     pass_threshold: Score = Field(1.0, description="What the ledger calls passed: a reward of at least this.")
     limits: LimitsSpec = Field(_NO_LIMITS, description="What a run may use before it is stopped.")
     on_error: OnError = Field(OnError.FAIL, description="How a sample with an error counts.")
+    backend: Literal["server", "local"] = Field("server", description="Where Letta agents live: on a server.")
+    token_data: bool = Field(False, description="Keep token ids and log-probabilities, where the server has them.")
     seed: Whole | None = Field(None, description="Seed for whatever is random.")
     generation: GenerationSpec | None = Field(None, description="How models write, for targets that take it.")
 
@@ -218,8 +243,15 @@ class SuiteSpec(SpecModel):
             raise ValueError(f"two targets are named {', '.join(f'`{name}`' for name in twice)}")
         return targets
 
+    @field_validator("backend")
+    @classmethod
+    def _no_local_backend(cls, backend: str) -> str:
+        if backend == "local":
+            raise ValueError(later.refusal("backend: local", later.KINDS["letta_code"]))
+        return backend
+
     @property
-    def all_targets(self) -> list[PythonTargetSpec | LocalAgentTargetSpec]:
+    def all_targets(self) -> list[TargetKind]:
         """The targets, be it one or several."""
         return self.targets or ([self.target] if self.target else [])
 

@@ -15,7 +15,7 @@ from stateval.records.chat import messages_from_reply
 from stateval.records.encoding import json_text, plain
 from stateval.records.message import MessageRecord
 from stateval.records.protocols import RolloutRequest, Snapshots
-from stateval.records.rollout import Rollout
+from stateval.records.rollout import Rollout, TurnTokenData
 from stateval.records.sample import NewConversation, Sample, UserTurn, Wait
 from stateval.records.state import AgentState, Block, Snapshot
 from stateval.records.usage import Usage
@@ -32,7 +32,10 @@ def has_async_methods(agent: Any) -> bool:
 
 
 class Conversation:
-    """Leads one sample's conversation with one agent, and keeps what came of it, also when it fails half way."""
+    """Leads one sample's conversation with one agent, and keeps what came of it, also when it fails half way.
+
+    `context` is what the agent's factory handed on. `token_data` is set by whoever has it.
+    """
 
     def __init__(self, sample: Sample, request: RolloutRequest, *, model_handle: str | None) -> None:
         self.sample = sample
@@ -48,6 +51,8 @@ class Conversation:
         self._state: AgentState | None = None
         self._usage: list[dict[str, Any]] | None = None
         self._finished = False
+        self.context: dict[str, Any] | None = None
+        self.token_data: list[TurnTokenData] | None = None
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
@@ -98,6 +103,8 @@ class Conversation:
             conversations=self._conversations or None,
             agent_usage=self._usage,
             usage=_total(self._usage),
+            token_data=self.token_data,
+            context=self.context,
         )
 
     async def _take_turn(self, agent: Any, caller: Caller, turn: UserTurn) -> None:
