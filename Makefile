@@ -5,14 +5,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 PINS := uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make pins"
-.PHONY: quickstart test check bench docs pins
+LETTA_PINS := uv pip compile --quiet --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make letta-pins"
+.PHONY: quickstart test check bench docs pins letta-pins
 
 quickstart: $(VENV)/quickstart.installed
 	$(BIN)/stateval models pull
 	$(BIN)/stateval run examples/fruit-preferences/suite.yaml
 
 test: $(VENV)/test.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
 
 check: $(VENV)/test.installed
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .
@@ -30,6 +31,11 @@ docs: $(VENV)/test.installed
 pins:
 	$(PINS) --all-extras --group build --group test --group check --output-file requirements/test.txt
 	$(PINS) --extra embedded --group build --constraint requirements/test.txt --output-file requirements/quickstart.txt
+
+# Two releases of the Letta server as they were installed in their time; the tests run both.
+letta-pins:
+	$(LETTA_PINS) --exclude-newer 2025-09-15T00:00:00Z --output-file requirements/letta-server-0.11.7.txt requirements/letta-server-0.11.7.in
+	$(LETTA_PINS) --exclude-newer 2026-05-15T00:00:00Z --output-file requirements/letta-server-0.16.8.txt requirements/letta-server-0.16.8.in
 
 $(VENV)/%.installed: requirements/%.txt pyproject.toml $(BIN)/python
 	$(PIP) --require-hashes --requirement $<

@@ -446,11 +446,13 @@ def test_who_judged_is_known_over_all_starts_of_a_run(evaltester: EvalTester) ->
         name = "now"
         assert evaltester.run(suite, "--retry-errors", env=environment).status == ExitStatus.PASSED
         assert evaltester.directory.judges == {"quality": ["now", "then"]}
+        conversations = calls_of(evaltester)
         suite = evaltester.write_suite(ROWS, graders={"quality": JUDGE | {"prompt": "Is it true?"}}, **fields)
         changed = evaltester.run(suite, "--resume", evaltester.results_path, env=environment)
         assert changed.status == ExitStatus.PASSED, changed.output
         assert evaltester.directory.judges == {"quality": ["now"]}
-    assert len(calls_of(evaltester)) == 5
+    assert len(set(conversations)) == 5
+    assert calls_of(evaltester) == conversations, "a changed judge has no agent run again"
 
 
 # Results that were graded differently are never compared silently.

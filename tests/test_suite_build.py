@@ -219,7 +219,7 @@ WRONG = [
         "target: ",
         "no provider is known",
     ),
-    ({"target": {"kind": "local_agent", "agent_file": "no.af"}}, "target: ", "the agent file"),
+    ({"target": {"kind": "local_agent", "agent_file": "no.af"}}, "target.agent_file: ", "the agent file"),
     (
         {"target": LOCAL | {"agent": {"blocks": {"a": {"value": "xx", "limit": 1}}}}},
         "target: ",

@@ -66,7 +66,10 @@ BAD = [
     ({"target": ...}, "`target` is required (or `targets`)"),
     ({"target": "agent.py"}, "target: expected a mapping"),
     ({"target": {"factory": "a.py:b"}}, "target: `kind` is required"),
-    ({"target": {"kind": "pyton"}}, "`kind` must be `python` or `local_agent`, got 'pyton'; did you mean `python`?"),
+    (
+        {"target": {"kind": "pyton"}},
+        "must be `python`, `local_agent`, `letta_agent` or `agent`, got 'pyton'; did you mean `python`?",
+    ),
     ({"target": {"kind": "python"}}, "target.factory: is required"),
     (
         {"target": {"kind": "python", "factory": "a.py:b", "timeout": 0}},
@@ -145,9 +148,9 @@ def test_all_problems_are_said_at_once_in_the_order_of_the_file(tmp_path):
 
 LATER = [
     *[{word: {}} for word in ("sandbox", "controls")],
-    *[{"backend": "local"}, {"token_data": True}],
-    *[{"target": {"kind": kind}} for kind in ("letta_agent", "letta_code", "agent")],
-    *[{"target": MINIMAL["target"] | {word: "x"}} for word in ("model_configs", "agent_script", "project_id")],
+    *[{"backend": "local"}],
+    *[{"target": {"kind": kind}} for kind in ("letta_code",)],
+    *[{"target": MINIMAL["target"] | {word: "x"}} for word in ("model_configs", "memory_dir", "use_agent_model")],
     *[
         {"graders": {"q": {"kind": kind, "prompt": "Judge {submission}", "model": "m"}}}
         for kind in ("letta_judge", "state", "trajectory")

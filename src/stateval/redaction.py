@@ -73,6 +73,11 @@ def without_secrets(value: Any) -> Any:
     return value
 
 
+def hidden(values: Mapping[str, Any]) -> dict[str, str]:
+    """The names of a mapping, with `[redacted]` in the place of every value."""
+    return dict.fromkeys(values, _REPLACEMENT)
+
+
 class Redaction:
     """A set of secret values that can be taken out of text.
 

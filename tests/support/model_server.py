@@ -138,7 +138,7 @@ class ModelServer:
         self.requests: list[Request] = []
         self.failures: list[Exception] = []
         self.peak = 0
-        self._answers = answers
+        self.answers = answers
         self._in_flight = 0
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _Handler)
@@ -182,11 +182,11 @@ class ModelServer:
         return Reply(answer) if isinstance(answer, str) else answer
 
     def _scripted(self, request: Request) -> Answer:
-        if callable(self._answers):
-            return self._answers(request)
-        if isinstance(self._answers, str | Reply | Exception):
-            return self._answers
-        return self._answers[min(request.number, len(self._answers) - 1)]
+        if callable(self.answers):
+            return self.answers(request)
+        if isinstance(self.answers, str | Reply | Exception):
+            return self.answers
+        return self.answers[min(request.number, len(self.answers) - 1)]
 
 
 class _Server(ThreadingHTTPServer):

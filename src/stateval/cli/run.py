@@ -44,6 +44,8 @@ def run(
     model_handle: options.ModelHandle = None,
     base_url: options.BaseUrl = None,
     api_key: options.ApiKey = None,
+    project_id: options.ProjectId = None,
+    backend: options.Backend = None,
     set_: options.Set = None,
     resume: options.Resume = None,
     retry_errors: options.RetryErrors = False,
@@ -70,6 +72,8 @@ def run(
             target__model_handles=("--model-handle", model_handle or None),
             target__base_url=("--base-url", base_url),
             target__api_key=("--api-key", api_key),
+            target__project_id=("--project-id", project_id),
+            backend=("--backend", backend),
         ),
         *_set(set_ or []),
     ]

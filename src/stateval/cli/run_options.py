@@ -31,8 +31,10 @@ MaxSamples = Annotated[int | None, typer.Option(help="Only the first N samples."
 Tag = Annotated[list[str] | None, typer.Option(help="Only samples with one of these tags; may be repeated.")]
 NumRuns = Annotated[int | None, typer.Option(help="Repeats of the whole suite.")]
 ModelHandle = Annotated[list[str] | None, typer.Option(help="A model to run; may be repeated.")]
-BaseUrl = Annotated[str | None, typer.Option(help="The endpoint of the target's model.")]
+BaseUrl = Annotated[str | None, typer.Option(help="The endpoint of the target's model, or the Letta server.")]
 ApiKey = Annotated[str | None, typer.Option(help="The key for it; better an environment variable.")]
+ProjectId = Annotated[str | None, typer.Option(help="The project on the Letta server.")]
+Backend = Annotated[str | None, typer.Option(help="Where Letta agents live: `server`.")]
 Set = Annotated[
     list[str] | None, typer.Option("--set", help="Any field of the suite, as `field=value`; may be repeated.")
 ]

@@ -312,6 +312,10 @@ class ResultsDirectory:
         """The text without the secrets of this run, as it would stand in its files."""
         return self._redaction.scrub(text)
 
+    def add_secrets(self, secrets: Iterable[str]) -> None:
+        """Values to keep out of all that is written from now on."""
+        self._redaction.add(secrets)
+
     def close(self) -> None:
         """Gives the directory free for other processes."""
         if self._lock is not None:

@@ -130,6 +130,11 @@ class RunPlan:
     suite_file: str | None = None
 
     @property
+    def most_at_once(self) -> int:
+        """How many samples may be in flight: one where they share an agent, which is told one thing after the other."""
+        return 1 if any(model.shared_agent for model in self.models) else self.max_concurrent
+
+    @property
     def metric_keys(self) -> tuple[str, ...]:
         """The graders' keys, in the suite's order."""
         return tuple(binding.key for binding in self.graders)

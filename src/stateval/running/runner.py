@@ -29,6 +29,7 @@ from stateval.records.result import Observation, SampleResult
 from stateval.records.sample import Sample
 from stateval.records.summary import Summary
 from stateval.records.verdict import Outcome
+from stateval.redaction import hidden
 from stateval.results.directory import ResultsDirectory
 from stateval.results.journal import Journal
 from stateval.running.baseline import with_judges
@@ -188,8 +189,13 @@ class _Runner:
             total=self.total,
             directory=str(self.directory.path) if self.lasting else None,
             done=self.kept.n_done,
-            notes=self.kept.notes,
+            notes=(*self._servers(), *self.kept.notes),
         )
+
+    def _servers(self) -> Iterator[str]:
+        """Which servers the targets talk to, each once."""
+        servers = (getattr(model.target, "server", None) for model in self.plan.models)
+        yield from dict.fromkeys(f"the Letta server is {server}" for server in servers if server is not None)
 
     def stop(self, reason: str, error: StatevalError | None = None) -> None:
         """Ends the run now: what is in flight is cancelled, what was finished is kept. The first reason stands."""
@@ -248,7 +254,7 @@ class _Runner:
 
     def _start_worker(self, tasks: anyio.abc.TaskGroup, runner: SampleRunner, items: Iterator[_Item]) -> None:
         """Workers start one another as long as there are samples, so that a million allowed slots cost nothing."""
-        if self.workers < self.plan.max_concurrent:
+        if self.workers < self.plan.most_at_once:
             self.workers += 1
             tasks.start_soon(self._work, tasks, runner, items)
 
@@ -311,6 +317,7 @@ class _Runner:
     def _keep(self, model: ModelPlan, run: int, result: SampleResult) -> Observation:
         """Writes a result and tells of it; one that cannot be written is kept as the error that it is."""
         slot = (model.label, run)
+        result = self._without_environment(result)
         if slot not in self.journals:
             self.journals[slot] = self.directory.journal(*slot)
         for metric, grade in result.grades.items():
@@ -328,6 +335,14 @@ class _Runner:
             self.journals.pop(slot).close()
         self._say(lambda: _finished_event(model, run, seen, result, self.directory.scrub))
         return seen
+
+    def _without_environment(self, result: SampleResult) -> SampleResult:
+        """The result without the environment that its agent's factory handed on: what stands in it may be secret."""
+        environment = (result.context or {}).get("env")
+        if not isinstance(environment, dict) or not environment:
+            return result
+        self.directory.add_secrets(map(str, environment.values()))
+        return result.model_copy(update={"context": {**(result.context or {}), "env": hidden(environment)}})
 
     def _items(self) -> Iterator[_Item]:
         for model in self.plan.models:

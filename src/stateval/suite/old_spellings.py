@@ -11,12 +11,21 @@ from stateval.suite.yaml_text import Path, dotted
 
 def notes_on_old_spellings(data: dict[str, Any], spec: SuiteSpec) -> Iterator[tuple[Path, str]]:
     """For each old spelling in a suite its place, and a sentence that says what it was read as."""
+    yield from _notes_on_targets(data)
     yield from _notes_on_graders(data)
     gates = data.get("gate")
     keys = list(spec.all_graders)
     for position, gate in enumerate(gates if isinstance(gates, list) else [gates]):
         path: Path = ("gate", position) if isinstance(gates, list) else ("gate",)
         yield from _notes_on_gate(gate, path, keys)
+
+
+def _notes_on_targets(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    several = dict(enumerate(data.get("targets") or ()))
+    places: dict[Path, Any] = {("targets", position): one for position, one in several.items()}
+    for place, target in (places | {("target",): data.get("target")}).items():
+        if isinstance(target, dict) and target.get("kind") == "agent":
+            yield (*place, "kind"), f"`{dotted(place)}.kind: agent` read as `kind: letta_agent`"
 
 
 def _notes_on_graders(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:

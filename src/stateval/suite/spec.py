@@ -223,7 +223,9 @@ class SuiteSpec(SpecModel):
     max_concurrent: Count | None = Field(None, description="Samples in flight; 15 unless given.")
     output: Text | None = Field(None, description="The results directory, relative to the suite file.")
     snapshots: Snapshots = Field(Snapshots.NONE, description="Which of the agent's states are kept beside the last.")
-    cleanup: bool = Field(False, description="Delete what a sample leaves behind: agents, temporary directories.")
+    cleanup: bool = Field(
+        False, description="Delete what a sample leaves behind: agents on a Letta server, and their blocks."
+    )
     pass_threshold: Score = Field(1.0, description="What the ledger calls passed: a reward of at least this.")
     limits: LimitsSpec = Field(_NO_LIMITS, description="What a run may use before it is stopped.")
     on_error: OnError = Field(OnError.FAIL, description="How a sample with an error counts.")
