@@ -34,6 +34,7 @@ class LettaAgent:
         self._client = client
         self._is_live = is_live
         self._wants_tokens = token_data
+        self._n_turns = 0
         self._conversation: str | None = None
         self._usage: list[dict[str, Any]] = []
         self._tokens: list[TurnTokenData] | None = [] if token_data else None
@@ -45,7 +46,8 @@ class LettaAgent:
 
     async def send(self, message: str) -> list[dict[str, Any]]:
         """The messages that this message of the user leads to. Raises TargetError."""
-        with asking("the agent's turn failed"):
+        number, self._n_turns = self._n_turns, self._n_turns + 1
+        with asking(f"turn {number}"):
             turn = await self._turn(message)
         if turn.usage is not None:
             self._usage.append(turn.usage)

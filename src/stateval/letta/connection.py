@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
+from json import JSONDecodeError
 from typing import TYPE_CHECKING, Any
 
 from stateval.errors import MissingExtra, ModelUnavailable, PermanentModelError, TargetError
@@ -92,6 +93,8 @@ class LettaServer:
 def asking(what: str) -> Iterator[None]:
     """Whatever goes wrong with the server inside becomes a TargetError that says what was asked and what came.
 
+    What a TargetError from inside says is put after it.
+
     An error that will come again is caused by a PermanentModelError.
     """
     import httpx
@@ -99,7 +102,9 @@ def asking(what: str) -> Iterator[None]:
 
     try:
         yield
-    except (LettaError, httpx.HTTPError) as error:
+    except TargetError as error:
+        raise TargetError(f"{what}: {error}", cause_type=error.cause_type) from error.__cause__
+    except (LettaError, httpx.HTTPError, JSONDecodeError) as error:
         told = f"{what}: {said(error)}"
         is_permanent = isinstance(error, APIStatusError) and error.status_code in _PERMANENT
         cause = PermanentModelError(told) if is_permanent else error

@@ -153,9 +153,9 @@ class LettaAgentTarget:
         if self._live_id is not None:
             return self._agent(self._live_id, is_live=True)
         if self._factory is not None:
-            new = await self._factory.make(self.client, conversation.sample, self._loop)
-            conversation.context = new.context
-            made.append(agent := self._agent(new.agent_id))
+            agent_id, context = await self._factory.make(self.client, conversation.sample, self._loop)
+            made.append(agent := self._agent(agent_id))
+            conversation.context = self._factory.kept(context)
         else:
             made.append(agent := await self._clone())
             check_deadline()

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from stateval.errors import TargetError, UsageError
 from stateval.loading.calling import own_copy
-from stateval.records.encoding import dump_json, load_json
 from stateval.records.sample import Sample
 from stateval.targets.callers import OnLoop, described
-
-
-@dataclass(frozen=True, slots=True)
-class MadeAgent:
-    """The id of an agent that a factory made, and what the factory hands on."""
-
-    agent_id: str
-    context: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +23,7 @@ class LettaFactory:
 
     function: Callable[..., Any]
     reference: str
-    fingerprint: Any = field(default=None)
+    fingerprint: Any = None
 
     def __post_init__(self) -> None:
         try:
@@ -44,24 +36,26 @@ class LettaFactory:
                 "(client, sample) and returns the agent's id, or (agent id, context)"
             )
 
-    async def make(self, client: Any, sample: Sample, caller: OnLoop) -> MadeAgent:
-        """What it makes for a sample. Raises TargetError where it raises, or returns something else."""
+    async def make(self, client: Any, sample: Sample, caller: OnLoop) -> tuple[str, Any]:
+        """The id of the agent that it makes for a sample, and what it hands on with it.
+
+        Raises TargetError where it raises, or returns something else.
+        """
         returned = await caller.call(f"`{self.reference}`", self.function, client, own_copy(sample))
         agent_id, context = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
         if not isinstance(agent_id, str) or not agent_id:
             raise TargetError(
                 f"`{self.reference}` returned {described(returned)}, not an agent's id or (agent id, context)"
             )
-        return MadeAgent(agent_id, self._kept(context))
+        return agent_id, context
 
-    def _kept(self, context: Any) -> dict[str, Any] | None:
+    def kept(self, context: Any) -> dict[str, Any] | None:
+        """What it handed on, as JSON has it. Raises TargetError for what is no dict of JSON values."""
         if context is None:
             return None
         if not isinstance(context, Mapping):
             raise TargetError(f"`{self.reference}` returned {described(context)} as context; it must be a dict")
         try:
-            return dict(load_json(dump_json(dict(context))))
-        except (TypeError, ValueError) as error:
-            raise TargetError(
-                f"the context that `{self.reference}` returned cannot be kept as JSON: {error}"
-            ) from error
+            return dict(json.loads(json.dumps(dict(context), allow_nan=False)))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TargetError(f"the context that `{self.reference}` returned is no JSON: {error}") from error
