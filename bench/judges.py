@@ -40,9 +40,9 @@ def measure(environments: Environments, runs: int) -> Table:
     with _judge(SECONDS) as slow, _judge(0.0) as quick:
         measured = compete(_contenders(environments, slow, quick), runs)
     remarks = (
-        f"Medians of {runs} runs, alternating, each process on one core, the judge on the other. Of a run of stateval "
-        "the whole process is timed: start, check of the dataset, agent, judge, results, summary and exit; of the "
-        "plain SDK its calls alone.",
+        f"Medians of {runs} runs, alternating, each process on one core, the judge on the other. Of the plain SDK and "
+        "of grades the calls alone are timed; of a run the whole process: start, check of the dataset, agent, judge, "
+        "results, summary and exit.",
         f"The judge answers after {1000 * SECONDS:.0f} ms, {IN_FLIGHT} calls are in flight, so {CALLS:,} take "
         f"{IDEAL:.0f} s at least. The aims: at most 1.15 of that, and 3,000 cached grades a second.",
     )
@@ -56,9 +56,11 @@ def _contenders(environments: Environments, slow: str, quick: str) -> list[Conte
     asked = {"OPENAI_BASE_URL": slow, "OPENAI_API_KEY": "unused", "STATEVAL_JUDGE_CACHE": "off"}
     files = {"suite.yaml": SUITE, "agent.py": AGENT, "rows.jsonl": _rows()}
     plain = (str(ours / "python"), str(PROGRAMS / "plain_sdk.py"), str(CALLS), str(IN_FLIGHT), slow)
+    grades = (str(ours / "python"), str(PROGRAMS / "judge_grades.py"), str(CALLS), str(IN_FLIGHT), slow)
     cached = (str(ours / "python"), str(PROGRAMS / "cached_grades.py"), str(CALLS), quick)
     return [
         Contender("the SDK in a bare loop", plain, CALLS),
+        Contender("stateval, grades", grades, CALLS),
         Contender("stateval, a whole run", run, CALLS, asked, files),
         Contender("stateval, cached grades", cached, CALLS, {"STATEVAL_JUDGE_CACHE": "answers.sqlite3"}),
     ]
