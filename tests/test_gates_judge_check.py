@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -113,8 +114,16 @@ def test_a_least_kappa_without_a_check_is_an_error():
 ROWS = [{"id": str(number), "input": f"say {number}", "ground_truth": "say"} for number in range(4)]
 
 
-def checked(evaltester, gate: Any, *, kappa_of: str = "good", options: Sequence[str] = (), **changes: Any) -> Any:
-    """Writes a suite with a gate and, by what is measured of its judge, the file that the gate reads."""
+def checked(
+    evaltester,
+    gate: Any,
+    *,
+    kappa_of: str = "good",
+    options: Sequence[str] = (),
+    validate: bool = False,
+    **changes: Any,
+) -> Any:
+    """Runs or validates a suite with a gate and the file that it reads, by what is measured of its judge."""
     evaltester.write_suite(ROWS, graders={"quality": JUDGED, "plain": PLAIN}, gate=gate, **changes)
     with judge_server() as server, pytest.MonkeyPatch.context() as environment:
         for name, value in judge_environment(server).items():
@@ -134,7 +143,8 @@ def checked(evaltester, gate: Any, *, kappa_of: str = "good", options: Sequence[
         )
         check = JudgeCheck(created=datetime.now(UTC), suite="suite", metrics={"quality": metric})
         evaltester.write("check.json", check.to_json().decode())
-        return evaltester.run("suite.yaml", *options, env=dict(judge_environment(server)))
+        run = evaltester.run if not validate else partial(evaltester.command, "validate")
+        return run("suite.yaml", *options, env=dict(judge_environment(server)))
 
 
 @pytest.mark.parametrize(
@@ -175,10 +185,22 @@ def test_what_is_wrong_with_a_check_is_said_before_anything_runs(evaltester, gat
     evaltester.write("other.json", json.dumps({"created": "2026-01-01T00:00:00Z", "suite": "s", "metrics": {}}))
     evaltester.write_suite(ROWS, graders={"quality": JUDGED, "plain": PLAIN}, gate=gate)
     with judge_server() as server:
-        finished = evaltester.run(env=dict(judge_environment(server)))
+        environment = dict(judge_environment(server))
+        finished = evaltester.run(env=environment)
+        validated = evaltester.command("validate", "suite.yaml", env=environment)
         assert not server.requests
     assert finished.status == ExitStatus.INPUT_WRONG, finished.output
     assert told in finished.output
+    assert told in validated.output, "a file that is not there yet is a warning, all else is wrong"
+    assert validated.status == (ExitStatus.PASSED if told == "does not exist" else ExitStatus.INPUT_WRONG)
+
+
+def test_validate_warns_of_a_check_that_another_judge_was_measured_for(evaltester):
+    same = checked(evaltester, GATE, validate=True)
+    changed = checked(evaltester, GATE, validate=True, options=["--set", "graders.quality.prompt=Is it really good?"])
+    assert "another judge" not in same.output
+    assert "another judge" in changed.output
+    assert (same.status, changed.status) == (ExitStatus.PASSED, ExitStatus.PASSED)
 
 
 def test_the_reward_stands_on_all_judges_that_it_is_made_of(evaltester):

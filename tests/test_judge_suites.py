@@ -711,3 +711,14 @@ def test_a_check_of_a_judge_that_is_asked_for_where_no_model_judges_is_an_error_
     assert seen.status == ExitStatus.INPUT_WRONG
     assert "suite.yaml:" in seen.stdout
     assert "`judge_check` is asked for of `quality`, which no model judges" in seen.stdout
+
+
+@pytest.mark.parametrize("command", ["run", "validate"])
+def test_a_size_of_the_cache_that_is_none_is_said_before_anything_runs(evaltester: EvalTester, command: str) -> None:
+    suite = evaltester.write_suite(ROWS, graders={"quality": JUDGE})
+    with ModelServer("never asked") as server:
+        environment = judge_environment(server, STATEVAL_JUDGE_CACHE=None, STATEVAL_JUDGE_CACHE_MB="much")
+        finished = evaltester.command(command, suite, env=environment)
+        assert not server.requests
+    assert finished.status == ExitStatus.INPUT_WRONG, finished.output
+    assert "STATEVAL_JUDGE_CACHE_MB is 'much'" in finished.output

@@ -224,6 +224,12 @@ def answer_cache() -> AnswerCache | None:
     return _cache_at(path.absolute(), _most_bytes())
 
 
+def check_cache_settings() -> None:
+    """Raises UsageError where the environment says something of the cache that cannot be understood."""
+    if os.environ.get("STATEVAL_JUDGE_CACHE", "").strip().lower() != "off":
+        _most_bytes()
+
+
 @functools.cache
 def _cache_at(path: Path, most_bytes: int) -> AnswerCache:
     return AnswerCache(path, most_bytes)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from stateval.errors import InputError, UsageError
+from stateval.gates import judge_check_uses, parse_gates, with_paths_below
 from stateval.records.source import Problem
 from stateval.redaction import Redaction, secrets_of_environment
+from stateval.running.judge_checks import load_judge_checks, read_judge_check
 from stateval.suite.advice import Survey, advice, warnings
 from stateval.suite.build import Built, build, check_rows
 from stateval.suite.load import LoadedSuite, load_suite
@@ -64,6 +66,7 @@ def examine(path: Path, overrides: Sequence[Override] = ()) -> SuiteReport:
     report.warnings = [str(problem) for problem in built.missing]
     report.problems = [_named_once(problem) for problem in built.problems]
     _examine_rows(loaded, built, survey, report)
+    _examine_judge_checks(loaded, built, report)
     if not report.problems:
         report.warnings += warnings(loaded, survey)
         report.summary = _summary(path, loaded, survey)
@@ -84,6 +87,21 @@ def _examine_rows(loaded: LoadedSuite, built: Built, survey: Survey, report: Sui
         report.problems.append(Problem(str(error), loaded.sources.of("dataset")))
     else:
         report.warnings += map(str, checked.warnings)
+
+
+def _examine_judge_checks(loaded: LoadedSuite, built: Built, report: SuiteReport) -> None:
+    """Whether the gates can stand on the checks of judges that they name; one that is not there yet is a warning."""
+    gates = with_paths_below(parse_gates(loaded.spec.gate), loaded.directory)
+    uses = list(judge_check_uses(gates, list(loaded.spec.all_graders)))
+    there = [file for file in dict.fromkeys(Path(use.file) for use in uses) if file.exists()]
+    try:
+        for file in there:
+            read_judge_check(file)
+        if built.plan is not None and not built.missing and len(there) == len({use.file for use in uses}):
+            found = load_judge_checks(built.plan).values()
+            report.warnings += dict.fromkeys(standing.void for standing in found if standing.void)
+    except UsageError as error:
+        report.problems.append(Problem(str(error), loaded.sources.of("gate")))
 
 
 def _named_once(problem: Problem) -> Problem:

@@ -55,6 +55,10 @@ class ModelJudge:
     ) -> None:
         settings.require_valid()
         require_different(judges)
+        if cache:
+            from stateval.llm.cache import check_cache_settings
+
+            check_cache_settings()
         self._settings = settings
         self._judges = tuple(judges)
         self._cache = cache
