@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from stateval.errors import RewardError, UsageError
+from stateval.letta.messages import letta_state, letta_trajectory, wants_letta_classes
 from stateval.loading.calling import call_user, own_copy, scored
 from stateval.loading.fingerprint import fingerprint_of
 from stateval.loading.user_code import LoadedFunction
@@ -53,9 +54,11 @@ class CustomReward:
         if isinstance(loaded, LoadedFunction):
             self._function, self.name = loaded.function, loaded.reference
             self._fingerprint = dict(loaded.fingerprint)
+            self._letta = wants_letta_classes(loaded.imports)
         else:
             self._function, self.name = loaded, getattr(loaded, "__name__", type(loaded).__name__)
             self._fingerprint = fingerprint_of(loaded)
+            self._letta = False
         _require_one_parameter(self._function, self.name)
 
     @property
@@ -67,6 +70,9 @@ class CustomReward:
         """The reward. Raises RewardError where the function raises, or returns no finite score in [0, 1]."""
         who = f"reward `{self.name}`"
         own = RewardContext(**{field.name: own_copy(getattr(ctx, field.name)) for field in dataclasses.fields(ctx)})
+        if self._letta:
+            changes = {"trajectory": letta_trajectory(ctx.trajectory), "agent_state": letta_state(ctx.agent_state)}
+            own = dataclasses.replace(own, **changes)
         returned = await call_user(self._function, RewardError, who, own)
         try:
             fields = scored(returned)

@@ -10,6 +10,7 @@ from typing import Any
 from stateval.errors import ExtractionError, UsageError
 from stateval.extractors.builtin import BUILTIN, BuiltinExtractor
 from stateval.extractors.memory import state_at
+from stateval.letta.messages import letta_state, letta_trajectory, wants_letta_classes
 from stateval.loading.calling import call_user, own_copy
 from stateval.loading.fingerprint import digest_of_module, fingerprint_of
 from stateval.loading.options import Options, read_options
@@ -45,7 +46,8 @@ def make_extractor(
     if builtin is not None:
         return make_extractor(builtin, config)
     if isinstance(function, LoadedFunction):
-        return CustomExtractor(function.function, function.reference, function.fingerprint, config or {})
+        letta = wants_letta_classes(function.imports)
+        return CustomExtractor(function.function, function.reference, function.fingerprint, config or {}, letta=letta)
     name = getattr(function, "__name__", type(function).__name__)
     return CustomExtractor(function, name, fingerprint_of(function), config or {})
 
@@ -77,15 +79,22 @@ class BoundExtractor:
 
 
 class CustomExtractor:
-    """A user's function with its settings.
+    """A user's function with its settings. With `letta` it is handed messages and states of `letta_client`.
 
     Raises UsageError where the function cannot be called as an extractor.
     """
 
     def __init__(
-        self, function: Callable[..., Any], name: str, fingerprint: Mapping[str, Any], config: Mapping[str, Any]
+        self,
+        function: Callable[..., Any],
+        name: str,
+        fingerprint: Mapping[str, Any],
+        config: Mapping[str, Any],
+        *,
+        letta: bool = False,
     ) -> None:
         self.name = name
+        self._letta = letta
         self._function = function
         self._config = config
         self._fingerprint = fingerprint
@@ -106,7 +115,7 @@ class CustomExtractor:
         keywords = {name: self._argument(name, rollout) for name in self._optional}
         who = f"extractor `{self.name}`"
         config = copy.deepcopy(dict(self._config))
-        trajectory = own_copy(rollout.trajectory)
+        trajectory = letta_trajectory(rollout.trajectory) if self._letta else own_copy(rollout.trajectory)
         found = await call_user(self._function, ExtractionError, who, trajectory, config, **keywords)
         if isinstance(found, Extraction):
             return _checked(found, who)
@@ -118,9 +127,9 @@ class CustomExtractor:
     def _argument(self, name: str, rollout: Rollout) -> Any:
         if name == "context":
             return own_copy(rollout.context)
-        if self._optional[name] is inspect.Parameter.empty or self._turn is not None:
-            return own_copy(state_at(rollout, self._turn))
-        return own_copy(rollout.agent_state)
+        needs_it = self._optional[name] is inspect.Parameter.empty or self._turn is not None
+        state = state_at(rollout, self._turn) if needs_it else rollout.agent_state
+        return letta_state(state) if self._letta else own_copy(state)
 
 
 def _checked(found: Extraction, who: str) -> Extraction:

@@ -48,12 +48,17 @@ class Siblings:
                 waiting += self._imported_by(file)
         return sorted(found)
 
+    def packages_of(self, path: Path) -> frozenset[str]:
+        """The top-level names of all that the file and the user's files that it imports import, theirs included."""
+        return frozenset(
+            names[0]
+            for file in self.files_of(path)
+            for directory, names in _imports_of(file)
+            if directory is None and names
+        )
+
     def _imported_by(self, file: Path) -> Iterator[Path]:
-        try:
-            tree = ast.parse(file.read_bytes())
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return
-        for directory, dotted in _imports(tree, file):
+        for directory, dotted in _imports_of(file):
             first, *rest = dotted
             top = self.find(first, file) if directory is None else _module_in(directory, first)
             if top is not None:
@@ -66,6 +71,14 @@ def _is_installed(name: str) -> bool:
     except (ImportError, ValueError):
         return False
     return spec is not None and spec.origin is not None
+
+
+def _imports_of(file: Path) -> list[tuple[Path | None, list[str]]]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    return list(_imports(tree, file))
 
 
 def _imports(tree: ast.AST, file: Path) -> Iterator[tuple[Path | None, list[str]]]:

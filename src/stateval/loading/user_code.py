@@ -41,13 +41,14 @@ class LoadedFunction:
     """A function of a user's file, or what an entry point names.
 
     `reference` is what the suite says (`graders.py:polite`); `fingerprint` changes when the file, or a sibling file
-    that it imports, changes.
+    that it imports, changes. `imports` are the top-level names of the packages that these files import.
     """
 
     function: Callable[..., Any]
     reference: str
     mark: Mark | None = None
     fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    imports: frozenset[str] = frozenset()
 
 
 def is_reference(text: str) -> bool:
@@ -63,11 +64,13 @@ class UserCode:
 
     Args:
         base_directory: the directory that references are relative to, which is the suite file's.
+        served: top-level names that the files import, and the modules that they get for them; nobody else in the
+            process does. They come before what is installed or lies beside a file.
     """
 
-    def __init__(self, base_directory: Path) -> None:
+    def __init__(self, base_directory: Path, served: Mapping[str, str] = {}) -> None:
         self._base = base_directory.resolve()
-        self._names = _Names(f"{_PACKAGE}{next(_numbers)}", self._base)
+        self._names = _Names(f"{_PACKAGE}{next(_numbers)}", self._base, served)
 
     def load(self, reference: str, mark: Mark | None = None) -> LoadedFunction:
         """The function that `file.py:function` names.
@@ -80,9 +83,9 @@ class UserCode:
             raise _error(f"`{reference}` does not name a function", advice="write `file.py:function`")
         path = self._existing_file(matched["path"], reference)
         function = _named(self._module(path), matched["name"], path, mark)
-        files = Siblings(self._base).files_of(path)
-        fingerprint = {"reference": reference, "sha256": digest_of_files(files)}
-        return LoadedFunction(function, reference, mark_of(function), fingerprint)
+        siblings = Siblings(self._base)
+        fingerprint = {"reference": reference, "sha256": digest_of_files(siblings.files_of(path))}
+        return LoadedFunction(function, reference, mark_of(function), fingerprint, siblings.packages_of(path))
 
     def _existing_file(self, written: str, reference: str) -> Path:
         try:
@@ -108,9 +111,10 @@ class UserCode:
 class _Names:
     """The private packages of one UserCode: one for the suite's directory, one for each other directory of a file."""
 
-    def __init__(self, root: str, base: Path) -> None:
+    def __init__(self, root: str, base: Path, served: Mapping[str, str]) -> None:
         self._root = root
         self._base = base
+        self._served = served
         self._packages: dict[Path, str] = {}
         self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
         self._targets: dict[tuple[str, str], str | None] = {}
@@ -145,6 +149,8 @@ class _Names:
         level: int = 0,
     ) -> ModuleType:
         """What `import` does in the user's files: `name` is first looked for beside the importing file."""
+        if level == 0 and name.partition(".")[0] in self._served:
+            return self._import_served(name, fromlist or ())
         package = self._package_with(name.partition(".")[0], globals) if level == 0 else None
         if package is None:
             return builtins.__import__(name, globals, locals, fromlist or (), level)
@@ -152,6 +158,30 @@ class _Names:
             return builtins.__import__(f"{package}.{name}", globals, locals, fromlist, 0)
         importlib.import_module(f"{package}.{name}")
         return sys.modules[f"{package}.{name.partition('.')[0]}"]
+
+    def _import_served(self, name: str, fromlist: Sequence[str]) -> ModuleType:
+        top_level, dot, rest = name.partition(".")
+        served = self._served[top_level]
+        try:
+            module = importlib.import_module(f"{served}{dot}{rest}")
+        except ModuleNotFoundError as error:
+            if error.name is None or not error.name.startswith(served):
+                raise
+            told = f"stateval serves no `{name}` to files that were written for `{top_level}`"
+            raise ModuleNotFoundError(told, name=name) from None
+        for wanted in fromlist:
+            if not hasattr(module, wanted) and wanted != "*":
+                self._import_served_part(name, wanted, module)
+        return module if fromlist else importlib.import_module(served)
+
+    def _import_served_part(self, name: str, wanted: str, module: ModuleType) -> None:
+        """A part of a package that is a module, or the error that says what there is."""
+        try:
+            importlib.import_module(f"{module.__name__}.{wanted}")
+        except ModuleNotFoundError:
+            close = _nearest(wanted, getattr(module, "__all__", ()))
+            advice = f"; {close}" if close else ""
+            raise ImportError(f"`{name}` has no `{wanted}` here{advice}", name=name) from None
 
     def _package_with(self, top_level: str, importer: Mapping[str, Any] | None) -> str | None:
         """The private package in which a top-level name is found, or None where it is not the user's."""

@@ -42,6 +42,10 @@ from stateval.suite.spec import (
 from stateval.suite.yaml_text import Path as FieldPath
 
 _X = TypeVar("_X")
+
+SERVED_NAMES = {"letta_evals": "stateval.compat.letta_evals"}
+"""The packages of others that users' files may import, and the modules that they get for them, loaded when asked."""
+
 _MOST_CONCURRENT = 15
 _MAY_BE_MISSING = ("target", "targets", "grader", "graders", "judge")
 
@@ -111,7 +115,7 @@ class _Building:
         self._loaded = loaded
         self._cache = cache
         self._spec = loaded.spec
-        self._code = UserCode(loaded.directory)
+        self._code = UserCode(loaded.directory, SERVED_NAMES)
         self._registry = Registry(self._code)
         self._built = Built()
 

@@ -1,0 +1,1 @@
+"""Names of other evaluation packages, for users' files that were written for these."""
