@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from stateval.errors import ExitStatus
+from stateval import AgentEvalTarget, EvalGate, EvalSuite, graders
+from stateval.errors import ExitStatus, UsageError
 from tests.support.evaltester import EvalTester
 from tests.support.letta_api import LettaApi, said, stop, usage
 
@@ -172,3 +174,59 @@ def test_a_context_that_is_no_json_is_an_error(evaltester: EvalTester) -> None:
         assert api.agents == set()
     (result,) = evaltester.results().values()
     assert "is no JSON" in result.error.message
+
+
+def test_a_python_suite_runs_agents_of_all_three_kinds(tmp_path: Path) -> None:
+    (tmp_path / "a.af").write_text(FILE, encoding="utf-8")
+    rows = [{"input": "Hi", "ground_truth": "Hello."}] * 2
+    heard = []
+
+    async def make(client: Any, sample: Any) -> Any:
+        return api.new_agent(), {"for": sample.id}
+
+    async def set_up(client: Any, model_handle: str | None) -> None:
+        heard.append((str(client.base_url).rstrip("/"), model_handle))
+
+    with LettaApi([[said("Hello."), stop(), usage()]]) as api:
+        for source in ({"agent_file": tmp_path / "a.af"}, {"agent_id": api.new_agent()}, {"agent_factory": make}):
+            target = AgentEvalTarget(**source, base_url=api.base_url)
+            output = tmp_path / next(iter(source))
+            suite = EvalSuite(
+                dataset=rows,
+                target=target,
+                grader=graders.contains(),
+                gate=EvalGate(min_score=1.0),
+                output=output,
+                setup=set_up,
+                cleanup=True,
+            )
+            results = suite.run()
+            assert [observation.score for observation in results] == [1.0, 1.0]
+        assert heard == [(api.base_url, None)] * 3
+        assert len(api.agents) == 1, "the live agent stays"
+
+
+def test_token_data_are_asked_for_from_python(tmp_path: Path) -> None:
+    with LettaApi([whole("Hello.", [TOKENS])]) as api:
+        target = AgentEvalTarget(agent_id=api.new_agent(), base_url=api.base_url, return_token_data=True)
+        rows = [{"input": "Hi", "ground_truth": "Hello."}]
+        suite = EvalSuite(dataset=rows, target=target, grader="contains", output=tmp_path / "results")
+        (observation,) = suite.run()
+        assert observation.result.token_data[0].output_ids == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "exactly one of"),
+        ({"agent_file": "a.af", "agent_id": "agent-1"}, "exactly one of"),
+        ({"agent_file": "no.af"}, "cannot be read"),
+        ({"agent_id": "agent-1", "model_handles": ["x/y"]}, "live agent"),
+        ({"agent_factory": lambda client: None}, "takes (client)"),
+        ({"agent_factory": 3}, "not a function"),
+    ],
+)
+def test_what_is_wrong_with_a_target_is_said_when_it_is_made(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        EvalSuite(dataset=[{"input": "a"}], target=AgentEvalTarget(**fields), grader="contains")
+    assert words in str(caught.value)

@@ -94,11 +94,8 @@ def test_graders_extractors_and_rewards_of_old_files_run_unchanged(evaltester: E
         "loud": tool | {"function": "graders.py:shouted"},
         "memory": {"kind": "tool", "function": "contains", "extractor": "extractors.py:remembered"},
     }
-    suite = evaltester.write_suite(
-        [{"input": "RED", "ground_truth": "red"}],
-        graders=graders,
-        reward={"kind": "custom", "function": "reward.py:mean"},
-    )
+    reward = {"kind": "custom", "function": "reward.py:mean"}
+    suite = evaltester.write_suite([{"input": "RED", "ground_truth": "red"}], graders=graders, reward=reward)
     validated = evaltester.command("validate", suite)
     assert validated.status == ExitStatus.PASSED, validated.output
     finished = evaltester.run(suite)
@@ -179,7 +176,8 @@ def test_the_graders_and_extractors_of_the_guides_make_objects(tmp_path: Path) -
 from letta_evals import EvalGate, extractors, graders
 
 def function():
-    return graders.contains(), extractors.last_assistant(), extractors.memory_block("user_info"), EvalGate(min_score=0.5)
+    block = extractors.memory_block("user_info")
+    return graders.contains(), extractors.last_assistant(), block, EvalGate(min_score=0.5)
 """
     grader, last, block, gate = loaded(tmp_path, source)()
     assert (grader.kind, last.name, block.name, gate.min_score) == ("tool", "last_assistant", "memory_block", 0.5)

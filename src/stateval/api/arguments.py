@@ -71,12 +71,17 @@ def mapping(name: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def called_without_arguments(name: str, value: Any) -> None:
-    """A function without parameters."""
+def set_up(name: str, value: Any) -> int:
+    """How many of `(client, model_handle)` a function takes; it must take nothing else."""
     try:
-        inspect.signature(value).bind()
+        signature = inspect.signature(value)
+        names = list(signature.parameters)
+        count = 2 if names == ["client", "model_handle"] else 1 if names == ["client"] else 0
+        signature.bind(*range(count))
     except (TypeError, ValueError) as error:
-        raise UsageError(f"`{name}` must be a function without parameters: {error}") from None
+        wanted = "a function of (), (client) or (client, model_handle)"
+        raise UsageError(f"`{name}` must be {wanted}: {error}") from None
+    return count
 
 
 def _wrong(name: str, value: Any, wanted: str) -> UsageError:

@@ -7,10 +7,10 @@ import logging
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import anyio
 from pydantic import ValidationError
@@ -35,6 +35,7 @@ from stateval.running.session import Destination, already_checked, find_destinat
 from stateval.suite.build import build_plan, check_plan
 from stateval.suite.load import load_suite
 from stateval.suite.spec import LimitsSpec
+from stateval.targets.letta_factory import LettaFactory, takes_client
 from stateval.targets.python_target import PythonTarget
 
 logger = logging.getLogger(__name__)
@@ -67,19 +68,30 @@ class EvalGate:
 
 @dataclass(frozen=True, slots=True)
 class AgentEvalTarget:
-    """An agent to evaluate, made anew for every sample.
+    """An agent to evaluate, made anew for every sample; exactly one of the first three says where from.
 
     Args:
-        agent_factory: `(sample)` or `(sample, model_handle)`, sync or async; returns an object with `send(message)`.
+        agent_factory: `(sample)` or `(sample, model_handle)`, sync or async: returns an object with `send(message)`; or
+            `(client, sample)`: makes an agent on a Letta server and returns its id, or `(id, context)`.
         model_handles: models that each run the whole suite; handed to a factory that takes a handle.
         timeout: seconds for one sample's conversation.
         max_retries: tries after the first, for samples whose conversation failed.
+        agent_file: a Letta agent file, of which every sample gets a fresh clone on a Letta server.
+        agent_id: a live agent on a Letta server, the same for every sample; it is never deleted.
+        base_url: the Letta server; `LETTA_BASE_URL` unless given. So for `api_key` and `project_id`.
+        return_token_data: whether exact token ids and log-probabilities are kept, where the server has them.
     """
 
-    agent_factory: Callable[..., Any]
+    agent_factory: Callable[..., Any] | None = None
     model_handles: Sequence[str] = ()
     timeout: float = 300.0
     max_retries: int = 0
+    agent_file: str | Path | None = None
+    agent_id: str | None = None
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    project_id: str | None = None
+    return_token_data: bool = False
 
     def plans(self) -> Iterator[ModelPlan]:
         """One plan a model."""
@@ -88,12 +100,38 @@ class AgentEvalTarget:
         handles = arguments.texts("model_handles", self.model_handles)
         if len(set(handles)) < len(handles):
             raise UsageError("`model_handles` names a model twice")
-        if not callable(self.agent_factory):
+        if sum(source is not None for source in (self.agent_factory, self.agent_file, self.agent_id)) != 1:
+            raise UsageError("give an AgentEvalTarget exactly one of `agent_factory`, `agent_file` and `agent_id`")
+        if self.agent_factory is not None and not callable(self.agent_factory):
             raise UsageError(f"`agent_factory` is a {type(self.agent_factory).__name__}, not a function")
         for handle in handles or (None,):
-            fingerprint = fingerprint_of(self.agent_factory)
-            target = PythonTarget(self.agent_factory, model_handle=handle, fingerprint=fingerprint)
-            yield ModelPlan(handle or "default", target, handle, self.timeout, self.max_retries)
+            yield ModelPlan(
+                handle or "default",
+                self._target(handle),
+                handle,
+                self.timeout,
+                self.max_retries,
+                shared_agent=self.agent_id,
+            )
+
+    def _target(self, handle: str | None) -> Target:
+        factory = self.agent_factory
+        if factory is not None and not takes_client(factory):
+            return PythonTarget(factory, model_handle=handle, fingerprint=fingerprint_of(factory))
+        from stateval.letta.connection import LettaServer
+        from stateval.targets.letta_agent import LettaAgentTarget
+
+        makes = None
+        if factory is not None:
+            makes = LettaFactory(factory, getattr(factory, "__name__", "agent_factory"), fingerprint_of(factory))
+        return LettaAgentTarget(
+            LettaServer.of(base_url=self.base_url, api_key=self.api_key, project_id=self.project_id),
+            agent_file=None if self.agent_file is None else arguments.path("agent_file", self.agent_file),
+            agent_id=None if self.agent_id is None else arguments.text("agent_id", self.agent_id),
+            factory=makes,
+            model_handle=handle,
+            token_data=self.return_token_data,
+        )
 
 
 GraderLike = Grader | Callable[..., Any] | str
@@ -117,12 +155,17 @@ class EvalSuite:
         num_runs: repeats of the whole suite.
         output: the results directory, made absolute at once; a new one below `.stateval/runs` by default.
         limits: what one run may use before it is stopped: `cost_usd`, `tokens`, `minutes`, `errors`.
-        setup: a function without parameters that runs once, first.
+        setup: a function that runs first: of `()`, `(client)`, or, once a model, `(client, model_handle)`, where
+            `client` is that of a Letta server.
+        cleanup: whether agents on a Letta server, and their blocks, are deleted when their conversations are over.
 
     The other arguments are those of a suite file. Relative paths are relative to the current directory.
 
     Raises UsageError or DatasetError for arguments that fit nothing.
     """
+
+    runs_begun: ClassVar[int] = 0
+    """How many runs of suites this process has begun."""
 
     def __init__(
         self,
@@ -146,14 +189,15 @@ class EvalSuite:
         on_error: str = "fail",
         limits: Mapping[str, float] | None = None,
         pass_threshold: float = 1.0,
-        setup: Callable[[], Any] | None = None,
+        setup: Callable[..., Any] | None = None,
+        cleanup: bool = False,
     ) -> None:
         arguments.text("name", name)
         arguments.count("num_runs", num_runs, most=arguments.MOST_RUNS)
         arguments.count("max_concurrent", max_concurrent)
         arguments.number("pass_threshold", pass_threshold, least=0, most=1)
-        if setup is not None:
-            arguments.called_without_arguments("setup", setup)
+        takes = 0 if setup is None else arguments.set_up("setup", setup)
+        script = Script(setup, getattr(setup, "__name__", "setup"), takes) if setup is not None else None
         bindings = tuple(_bindings(grader, graders, extractor))
         composer = _reward(reward, bindings)
         gates = with_paths_below(_gates(gate), Path.cwd())
@@ -180,8 +224,9 @@ class EvalSuite:
             on_error=_choice(OnError, on_error, "on_error"),
             limits=_limits(limits or {}, models, bindings),
             pass_threshold=pass_threshold,
-            setup=Script(setup, getattr(setup, "__name__", "setup")) if setup else None,
-            secrets=frozenset(_keys(bindings)),
+            setup=script,
+            cleanup=cleanup,
+            secrets=frozenset(_keys(bindings, target)),
             config={"name": name, "num_runs": num_runs, "max_concurrent": max_concurrent, "on_error": on_error},
         )
 
@@ -255,6 +300,7 @@ class EvalSuite:
         )
 
     async def _run(self, wanted: Destination, *, check: bool, signals: bool) -> EvalResults:
+        EvalSuite.runs_begun += 1
         destination = find_destination(self._plan, wanted)
         known = already_checked(self._plan, destination)
         samples = check_plan(self._plan).count if known is None else known
@@ -334,8 +380,10 @@ def _limits(limits: Mapping[str, float], models: Sequence[ModelPlan], bindings: 
     return found
 
 
-def _keys(bindings: Iterable[GraderBinding]) -> Iterator[str]:
-    """The keys that judges were given."""
+def _keys(bindings: Iterable[GraderBinding], target: Any) -> Iterator[str]:
+    """The keys that judges and the target were given."""
+    if isinstance(target, AgentEvalTarget) and target.api_key:
+        yield target.api_key
     for binding in bindings:
         if isinstance(binding.grader, ModelJudge):
             yield from (judge.api_key for judge in binding.grader.judges if judge.api_key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 
 from stateval.cli import run_options as options
 from stateval.cli.optional import with_values
+from stateval.cli.python_suite import is_python_suite, run_python_suite
 from stateval.cli.run_options import Display
 from stateval.cli.screen import screen
 from stateval.errors import ExitStatus, ModelUnavailable, StatevalError, UsageError
@@ -77,6 +78,10 @@ def run(
         ),
         *_set(set_ or []),
     ]
+    if is_python_suite(suite):
+        flags = {"--output": output, "--display": display, "--resume": resume is not None, "--fresh": fresh}
+        flags |= {"--retry-errors": retry_errors, "--cached": cached, "--no-cache": no_cache, "--no-save": no_save}
+        return run_python_suite(suite, [*_given(flags), *(override.origin for override in overrides)])
     shown = _display(display, quiet=quiet)
     wanted = _Wanted(
         place=_place(output, resume),
@@ -91,6 +96,10 @@ def run(
     with screen.only_ours() if shown is Display.JSON else nullcontext():
         status = _run(suite, overrides, wanted, shown, quiet=quiet)
     raise typer.Exit(status)
+
+
+def _given(flags: Mapping[str, object]) -> Iterator[str]:
+    yield from (name for name, value in flags.items() if value)
 
 
 def _run(suite: Path, overrides: Sequence[Override], wanted: _Wanted, shown: Display, *, quiet: bool) -> ExitStatus:

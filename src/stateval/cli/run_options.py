@@ -18,7 +18,7 @@ class Display(StrEnum):
     NONE = "none"
 
 
-Suite = Annotated[Path, typer.Argument(help="The suite file, or a directory with a suite.yaml.")]
+Suite = Annotated[Path, typer.Argument(help="The suite file, a directory with a suite.yaml, or a Python suite.")]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="Where results go.", show_default="below .stateval/runs")
 ]

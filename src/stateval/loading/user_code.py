@@ -24,7 +24,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from stateval.errors import UserCodeError
+from stateval.errors import StatevalError, UserCodeError
 from stateval.loading.calling import message_of
 from stateval.loading.fingerprint import digest_of_files
 from stateval.loading.siblings import Siblings
@@ -86,6 +86,25 @@ class UserCode:
         siblings = Siblings(self._base)
         fingerprint = {"reference": reference, "sha256": digest_of_files(siblings.files_of(path))}
         return LoadedFunction(function, reference, mark_of(function), fingerprint, siblings.packages_of(path))
+
+    def run_script(self, path: Path) -> dict[str, Any]:
+        """Runs a file as Python runs a script, with what its siblings and the served names are; its global names.
+
+        Raises UserCodeError where it cannot be compiled or raises; errors of stateval and `sys.exit` go through.
+        """
+        path = path.resolve()
+        names = {"__name__": "__main__", "__file__": str(path), "__builtins__": self._names.builtins}
+        try:
+            exec(compile(path.read_bytes(), str(path), "exec"), names)
+        except (StatevalError, SystemExit, KeyboardInterrupt):
+            raise
+        except OSError as error:
+            if error.filename == str(path):
+                raise _error(f"the file cannot be read: {error.strerror}", Source(path=str(path))) from error
+            raise _import_error(error, path) from error
+        except BaseException as error:
+            raise _import_error(error, path) from error
+        return names
 
     def _existing_file(self, written: str, reference: str) -> Path:
         try:

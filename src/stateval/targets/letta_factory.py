@@ -14,6 +14,14 @@ from stateval.records.sample import Sample
 from stateval.targets.callers import OnLoop, described
 
 
+def takes_client(function: Callable[..., Any]) -> bool:
+    """Whether it makes agents on a Letta server: its first parameter is named `client`."""
+    try:
+        return next(iter(inspect.signature(function).parameters), None) == "client"
+    except (TypeError, ValueError):
+        return False
+
+
 @dataclass(frozen=True, slots=True)
 class LettaFactory:
     """A function `(client, sample)`, sync or async, that returns an agent's id or `(agent_id, context)`.
