@@ -303,7 +303,7 @@ def _itself() -> list[Any]:
         {"on_error": []},
         {"pass_threshold": "x"},
         {"setup": 5},
-        {"setup": lambda client: None},
+        {"setup": lambda server: None},
         {"target": 5},
         {"target": AgentEvalTarget(5)},  # type: ignore[arg-type]
         {"target": AgentEvalTarget(lambda sample: Diary(), model_handles="abc")},

@@ -153,9 +153,9 @@ LATER = [
     *[{"target": MINIMAL["target"] | {word: "x"}} for word in ("model_configs", "memory_dir", "use_agent_model")],
     *[
         {"graders": {"q": {"kind": kind, "prompt": "Judge {submission}", "model": "m"}}}
-        for kind in ("letta_judge", "state", "trajectory")
+        for kind in ("state", "trajectory")
     ],
-    {"graders": {"q": MINIMAL["graders"]["quality"] | {"judge_tool_name": "x"}}},
+    {"graders": {"q": MINIMAL["graders"]["quality"] | {"policy": "x"}}},
 ]
 
 

@@ -196,8 +196,6 @@ class EvalSuite:
         arguments.count("num_runs", num_runs, most=arguments.MOST_RUNS)
         arguments.count("max_concurrent", max_concurrent)
         arguments.number("pass_threshold", pass_threshold, least=0, most=1)
-        takes = 0 if setup is None else arguments.set_up("setup", setup)
-        script = Script(setup, getattr(setup, "__name__", "setup"), takes) if setup is not None else None
         bindings = tuple(_bindings(grader, graders, extractor))
         composer = _reward(reward, bindings)
         gates = with_paths_below(_gates(gate), Path.cwd())
@@ -224,7 +222,7 @@ class EvalSuite:
             on_error=_choice(OnError, on_error, "on_error"),
             limits=_limits(limits or {}, models, bindings),
             pass_threshold=pass_threshold,
-            setup=script,
+            setup=_script(setup),
             cleanup=cleanup,
             secrets=frozenset(_keys(bindings, target)),
             config={"name": name, "num_runs": num_runs, "max_concurrent": max_concurrent, "on_error": on_error},
@@ -314,6 +312,12 @@ class EvalSuite:
             _raise_unless_finished(results)
             _raise_unless_passed(results)
         return results
+
+
+def _script(setup: Callable[..., Any] | None) -> Script | None:
+    if setup is None:
+        return None
+    return Script(setup, getattr(setup, "__name__", "setup"), arguments.set_up("setup", setup))
 
 
 def _wait(function: Callable[[], Awaitable[_T]]) -> _T:

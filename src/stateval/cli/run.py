@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,10 +78,6 @@ def run(
         ),
         *_set(set_ or []),
     ]
-    if is_python_suite(suite):
-        flags = {"--output": output, "--display": display, "--resume": resume is not None, "--fresh": fresh}
-        flags |= {"--retry-errors": retry_errors, "--cached": cached, "--no-cache": no_cache, "--no-save": no_save}
-        return run_python_suite(suite, [*_given(flags), *(override.origin for override in overrides)])
     shown = _display(display, quiet=quiet)
     wanted = _Wanted(
         place=_place(output, resume),
@@ -93,13 +89,27 @@ def run(
         cache=not no_cache,
         started_in=started_in,
     )
+    if is_python_suite(suite):
+        return run_python_suite(suite, list(_given(wanted, display, overrides)))
     with screen.only_ours() if shown is Display.JSON else nullcontext():
         status = _run(suite, overrides, wanted, shown, quiet=quiet)
     raise typer.Exit(status)
 
 
-def _given(flags: Mapping[str, object]) -> Iterator[str]:
-    yield from (name for name, value in flags.items() if value)
+def _given(wanted: _Wanted, display: Display | None, overrides: Sequence[Override]) -> Iterator[str]:
+    """The options on the command line that change something."""
+    flags = {
+        "--output": wanted.place is not None and not wanted.resume,
+        "--display": display is not None,
+        "--resume": wanted.resume,
+        "--retry-errors": wanted.retry_errors,
+        "--fresh": wanted.fresh,
+        "--cached": wanted.cached is not None,
+        "--no-cache": not wanted.cache,
+        "--no-save": not wanted.save,
+    }
+    yield from (name for name, is_given in flags.items() if is_given)
+    yield from (override.origin for override in overrides)
 
 
 def _run(suite: Path, overrides: Sequence[Override], wanted: _Wanted, shown: Display, *, quiet: bool) -> ExitStatus:

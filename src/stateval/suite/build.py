@@ -15,6 +15,7 @@ from stateval.datasets import DatasetCheck, PlacedDataset, check_dataset, open_d
 from stateval.errors import InputError, MissingExtra, MissingKey, ModelError, SuiteError, UsageError
 from stateval.gates import Gate, LogicalGate, NamedGate, WeightedAverageGate, check_gates, parse_gates, with_paths_below
 from stateval.graders.judging import ModelJudge
+from stateval.letta.connection import LettaServer
 from stateval.loading.registry import Registry
 from stateval.loading.user_code import LoadedFunction, UserCode
 from stateval.records.marks import Mark
@@ -27,8 +28,8 @@ from stateval.running.judge_checks import judge_check_problems
 from stateval.running.limits import Limits
 from stateval.running.plan import GraderBinding, ModelPlan, RunPlan, Script
 from stateval.running.prices import price_problems
-from stateval.suite.grader_spec import GraderSpec, ModelJudgeSpec, ToolGraderSpec
-from stateval.suite.judges import RubricCheck, judge_models, judge_settings
+from stateval.suite.grader_spec import AnyGrader, GraderSpec, LettaJudgeSpec, ModelJudgeSpec, ToolGraderSpec
+from stateval.suite.judges import RubricCheck, judge_models, judge_settings, letta_judge_settings
 from stateval.suite.load import LoadedSuite
 from stateval.suite.places import portable_path
 from stateval.suite.spec import (
@@ -175,7 +176,7 @@ class _Building:
         for key, spec in self._spec.all_graders.items():
             place: FieldPath = ("grader",) if self._spec.grader else ("graders", key)
             extractor = self._extractor(spec, place)
-            grader = self._judge(spec, place) if isinstance(spec, ModelJudgeSpec) else self._tool(spec, place)
+            grader = self._grader(spec, place)
             if grader is None or extractor is None:
                 continue
             binding = GraderBinding(key, grader, extractor, spec.display_name, spec.ground_truth_field)
@@ -183,6 +184,48 @@ class _Building:
                 self._built.checks.append(binding.check)
             else:
                 yield binding
+
+    def _grader(self, spec: AnyGrader, place: FieldPath) -> Any:
+        match spec:
+            case ModelJudgeSpec():
+                return self._judge(spec, place)
+            case LettaJudgeSpec():
+                return self._letta_judge(spec, place)
+        return self._tool(spec, place)
+
+    def _letta_judge(self, spec: LettaJudgeSpec, place: FieldPath) -> Any:
+        """The judge; a `RubricCheck` where the client of Letta is not installed here."""
+        from stateval.graders.letta_judge import LettaJudge
+
+        where = "prompt_path" if spec.prompt_path else "prompt"
+        settings = self._attempt((*place, where), partial(letta_judge_settings, spec, self._loaded.directory))
+        server = self._attempt((*place, "kind"), partial(self._server_of_judge, spec))
+        if settings is None:
+            return None
+        if server is None:
+            return RubricCheck(settings)
+        chosen = {"model": spec.model, "embedding": spec.embedding}
+        make = partial(
+            LettaJudge,
+            settings,
+            server,
+            agent_file=self._loaded.directory / Path(spec.agent_file).expanduser() if spec.agent_file else None,
+            agent_id=spec.agent_id,
+            tool_name=spec.judge_tool_name,
+            timeout=spec.timeout,
+            **{name: value for name, value in chosen.items() if value is not None},
+        )
+        field = "agent_file" if spec.agent_file else "judge_tool_name"
+        return self._attempt((*place, field), make)
+
+    def _server_of_judge(self, spec: LettaJudgeSpec) -> LettaServer:
+        """The server that the judge names, else that of the first target on one."""
+        targets = [target for target in self._spec.all_targets if isinstance(target, LettaAgentTargetSpec)]
+        names = ("base_url", "api_key", "project_id")
+        said = {name: getattr(spec, name) for name in names}
+        if targets and spec.base_url is None:
+            said = {name: said[name] or getattr(targets[0], name) for name in names}
+        return LettaServer.of(**said)
 
     def _tool(self, spec: ToolGraderSpec, place: FieldPath) -> Grader | None:
         found = self._attempt((*place, "function"), partial(self._found_grader, spec))
@@ -279,7 +322,6 @@ class _Building:
         )
 
     def _letta_agent(self, spec: LettaAgentTargetSpec, handle: str | None) -> Target:
-        from stateval.letta.connection import LettaServer
         from stateval.targets.letta_agent import LettaAgentTarget
         from stateval.targets.letta_factory import LettaFactory
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag, field_validator
 
 from stateval.graders.judging.template import RESERVED
+from stateval.letta.judge_agent import SUBMIT_GRADE
 from stateval.suite import later
 from stateval.suite.model import (
     Count,
@@ -160,6 +161,29 @@ class ModelJudgeSpec(GraderSpec, JudgeSpec):
         }
 
 
+class LettaJudgeSpec(GraderSpec):
+    """A grader that is an agent on a Letta server; it hands in its grade by calling a tool."""
+
+    alternatives = (("prompt", "prompt_path"),)
+    either = (("agent_file", "agent_id"),)
+
+    kind: Literal["letta_judge"]
+    prompt: str | None = Field(None, description="The rubric, as that of `model_judge`.")
+    prompt_path: Text | None = Field(None, description="A file that holds the rubric.")
+    agent_file: Text | None = Field(None, description="The judge, as an agent file; every grade is a fresh clone's.")
+    agent_id: Text | None = Field(None, description="A live agent that judges.")
+    judge_tool_name: Text = Field(SUBMIT_GRADE, description="The tool whose arguments are the grade.")
+    rubric_vars: list[Text] | None = Field(
+        None, description="Names that the rubric takes from the row's `rubric_vars`."
+    )
+    model: Text | None = Field(None, description="The model of the judge that is made where none is named.")
+    embedding: Text | None = Field(None, description="The embedding of that judge.")
+    base_url: Text | None = Field(None, description="The server; the target's, else `LETTA_BASE_URL`.")
+    api_key: Text | None = Field(None, description="The key for it; better `LETTA_API_KEY` in the environment.")
+    project_id: Text | None = Field(None, description="The project; `LETTA_PROJECT_ID` unless given.")
+    timeout: Seconds = Field(120.0, description="Seconds for one grade.")
+
+
 _OF_JUDGES = sorted(ModelJudgeSpec.model_fields.keys() - GraderSpec.model_fields.keys() - {"kind"})
 
 
@@ -175,4 +199,4 @@ class ToolGraderSpec(GraderSpec):
     grader_config: Settings | None = Field(None, description="The grader's settings.")
 
 
-AnyGrader = Annotated[ToolGraderSpec | ModelJudgeSpec, Field(discriminator="kind")]
+AnyGrader = Annotated[ToolGraderSpec | ModelJudgeSpec | LettaJudgeSpec, Field(discriminator="kind")]

@@ -10,7 +10,7 @@ from stateval.errors import UsageError
 from stateval.graders.judging import Criterion, JudgeModel, JudgeSettings
 from stateval.graders.judging.prompt import Prompts
 from stateval.records.sample import Sample
-from stateval.suite.grader_spec import JudgeSpec, ModelJudgeSpec
+from stateval.suite.grader_spec import JudgeSpec, LettaJudgeSpec, ModelJudgeSpec
 from stateval.suite.yaml_text import Path as FieldPath
 
 _WHERE = ("provider", "base_url", "api_key")
@@ -20,9 +20,8 @@ _PROVIDERS = ("anthropic", "embedded", "gemini", "google", "litellm", "openai")
 
 def judge_settings(spec: ModelJudgeSpec, directory: Path) -> JudgeSettings:
     """What is judged. Raises UsageError where the file of the rubric cannot be read or is empty."""
-    prompt = spec.prompt if spec.prompt_path is None else _read_prompt(directory / Path(spec.prompt_path).expanduser())
     return JudgeSettings(
-        prompt=prompt,
+        prompt=_prompt(spec, directory),
         criteria={name: Criterion(one.weight, one.description) for name, one in spec.all_criteria.items()},
         system_prompt=spec.system_prompt,
         rubric_vars=None if spec.rubric_vars is None else tuple(spec.rubric_vars),
@@ -30,6 +29,20 @@ def judge_settings(spec: ModelJudgeSpec, directory: Path) -> JudgeSettings:
         scale=spec.scale,
         criteria_per_call=spec.criteria_per_call,
     )
+
+
+def letta_judge_settings(spec: LettaJudgeSpec, directory: Path) -> JudgeSettings:
+    """What a Letta agent judges. Raises UsageError where the file of the rubric cannot be read or is empty."""
+    names = None if spec.rubric_vars is None else tuple(spec.rubric_vars)
+    settings = JudgeSettings(prompt=_prompt(spec, directory), rubric_vars=names)
+    settings.require_valid()
+    return settings
+
+
+def _prompt(spec: ModelJudgeSpec | LettaJudgeSpec, directory: Path) -> str | None:
+    if spec.prompt_path is None:
+        return spec.prompt
+    return _read_prompt(directory / Path(spec.prompt_path).expanduser())
 
 
 def judge_models(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _AGENTS = "runs agents as targets of kind `letta_agent`, `local_agent` and `python`"
-_GRADERS = "grades with `kind: tool` and `kind: model_judge`"
+_GRADERS = "grades with `kind: tool`, `kind: model_judge` and `kind: letta_judge`"
 
 SUITE = {
     "sandbox": _AGENTS,
@@ -27,11 +27,11 @@ TARGET = {
     "working_dir": _AGENTS,
 }
 
-GRADER = dict.fromkeys(("agent_file", "agent_id", "judge_tool_name", "policy"), _GRADERS)
+GRADER = {"policy": _GRADERS}
 
 KINDS = {
     "letta_code": _AGENTS,
-    **dict.fromkeys(("letta_judge", "state", "trajectory"), _GRADERS),
+    **dict.fromkeys(("state", "trajectory"), _GRADERS),
 }
 
 
