@@ -63,7 +63,6 @@ def run(
     Exit status: 0 passed or no gate, 1 gate failed, 2 suite or data wrong, 3 inconclusive, 4 unfinished or every
     sample errored, 130 interrupted.
     """
-    started_in = _current_directory()
     overrides = [
         *_overrides(
             max_concurrent=("--max-concurrent", max_concurrent),
@@ -87,7 +86,7 @@ def run(
         retry_errors=retry_errors,
         cached=absolute(cached) if cached is not None else None,
         cache=not no_cache,
-        started_in=started_in,
+        started_in=_current_directory(),
     )
     if is_python_suite(suite):
         return run_python_suite(suite, list(_given(wanted, display, overrides)))
