@@ -13,7 +13,7 @@ quickstart: $(VENV)/quickstart.installed
 	$(BIN)/stateval run examples/fruit-preferences/suite.yaml
 
 test: $(VENV)/test.installed
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto
 
 check: $(VENV)/test.installed
 	$(BIN)/ruff format --check . && $(BIN)/ruff check .

@@ -14,7 +14,7 @@ from tests.support.judge_prompts import Prompt
 from tests.support.scripted_judge import judge_environment, judge_server
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-NEEDS_A_MODEL = {"fruit-preferences"}
+NEEDS_A_MODEL = {"fruit-preferences", "letta-factory", "letta-judge", "letta-memory-block"}
 SUITES = sorted(path for path in EXAMPLES.glob("*/*.yaml") if path.parent.name not in NEEDS_A_MODEL)
 
 WORSE = {

@@ -14,8 +14,6 @@ from stateval.errors import ExitStatus
 from tests.integration.letta_servers import RunningServer
 from tests.support.evaltester import EvalTester
 
-pytestmark = pytest.mark.xdist_group("letta")
-
 CONTAINS = {"kind": "tool", "function": "contains"}
 IN_MEMORY = {**CONTAINS, "extractor": "memory_block", "extractor_config": {"block_label": "human"}}
 

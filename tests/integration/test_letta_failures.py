@@ -15,8 +15,6 @@ from tests.integration.test_letta_agent import agent_file, left_on, new_agent, w
 from tests.support.evaltester import EvalTester
 from tests.support.model_server import ModelServer, Reply
 
-pytestmark = pytest.mark.xdist_group("letta")
-
 GHOST = "agent-00000000-0000-4000-8000-000000000000"
 
 

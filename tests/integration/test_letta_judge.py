@@ -12,8 +12,6 @@ from tests.integration.test_letta_agent import client_of, left_on
 from tests.support.evaltester import EvalTester
 from tests.support.model_server import Reply, Request
 
-pytestmark = pytest.mark.xdist_group("letta")
-
 ROWS = [{"id": "good", "input": "kind words"}, {"id": "bad", "input": "rude words"}]
 
 
