@@ -22,7 +22,8 @@ from stateval.stats.agreement import agreement
 from stateval.suite.build import build_plan
 from stateval.suite.load import load_suite
 from tests.support.gates import FAIL, INCONCLUSIVE, PASS, decide, scored, simple, table_of
-from tests.support.scripted_judge import judge_environment, judge_server
+from tests.support.model_server import ModelServer, Reply
+from tests.support.scripted_judge import answer_of, judge_environment, judge_server
 
 CHECK = {"judge_check": "check.json"}
 JUDGED = {"kind": "model_judge", "model": "openai/scripted", "prompt": "Is it good?"}
@@ -208,3 +209,26 @@ def test_the_reward_stands_on_all_judges_that_it_is_made_of(evaltester):
     finished = checked(evaltester, gate, kappa_of="poor", reward={"kind": "metric", "metric_key": "quality"})
     assert finished.status == ExitStatus.INCONCLUSIVE, finished.output
     assert checked(evaltester, gate, reward={"kind": "metric", "metric_key": "quality"}).status == ExitStatus.PASSED
+
+
+def test_an_alias_that_moved_since_the_check_decides_nothing(evaltester):
+    labels = "".join(f"{row['id']},say {number},{number % 2}\n" for number, row in enumerate(ROWS))
+    evaltester.write("labels.csv", f"id,submission,label\n{labels}")
+    gate = {**GATE, "value": 0.4, "judge_check": "judge-check.json", "min_judge_kappa": 0.1}
+    suite = evaltester.write_suite(ROWS, graders={"quality": JUDGED, "plain": PLAIN}, gate=gate)
+    name = "then"
+
+    def judge(request: Any) -> Reply:
+        return Reply(answer_of(request, lambda shown, criterion: int(shown.data["submission"][-1]) % 2), model=name)
+
+    with ModelServer(judge) as server:
+        environment = dict(judge_environment(server))
+        options = ("--labels", "labels.csv", "--metric", "quality")
+        made = evaltester.command("judge", "check", suite, *options, env=environment)
+        assert made.status == ExitStatus.PASSED, made.output
+        same = evaltester.run(suite, env=environment)
+        assert same.status == ExitStatus.PASSED, same.output
+        name = "now"
+        moved = evaltester.run(suite, "--fresh", env=environment)
+    assert moved.status == ExitStatus.INCONCLUSIVE, moved.output
+    assert "answered as `now`, and was measured as `then`" in " ".join(moved.output.split())

@@ -215,7 +215,7 @@ WRONG = [
     ({"judges": [{"temperature": 1}]}, "is required"),
     ({"judges": ["openai/a", "openai/a"]}, "twice"),
     ({"function": "contains"}, "`function` belongs to graders of `kind: tool`"),
-    ({"agent_file": "a.af"}, "`agent_file` is not in this release"),
+    ({"agent_file": "a.af"}, "belongs to graders of `kind: letta_judge`"),
 ]
 
 

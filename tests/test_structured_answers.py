@@ -55,6 +55,7 @@ def structured(server: ModelServer, **options: Any):
         f"{GOOD}\n\n{GOOD}",
         f'{{"score": 7}} No. {GOOD}',
         '{"rationale": "fine", "score": 1, "score": 1}',
+        f'<think>It may be {{"rationale": "a draft", "score": 0}}.</think>\n{GOOD}',
         f"<think>maybe {{'score': 0}}</think>{GOOD}",
     ],
     ids="fault-25-{}".format,

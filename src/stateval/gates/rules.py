@@ -48,12 +48,14 @@ class JudgeStanding:
     """What a file says of the judges of a metric.
 
     `is_judged` is False where no model has a say in the metric. `kappa` is the least of all judges that do; `void` says
-    why the file says nothing of them.
+    why the file says nothing of them. `answered` are, by metric, the models that answered when they were measured, by
+    the names they gave themselves.
     """
 
     is_judged: bool
     kappa: float | None = None
     void: str | None = None
+    answered: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 JudgeChecks = Mapping[JudgeCheckKey, JudgeStanding]

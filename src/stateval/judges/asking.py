@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import anyio
 
 from stateval.errors import StageError
 from stateval.graders.judging import ModelJudge
+from stateval.graders.spending import judging_summary
 from stateval.records.grade import GradeResult, PerTurnGrade
-from stateval.records.protocols import GradeRequest
+from stateval.records.protocols import GradeRequest, Spent
 from stateval.records.summary import JudgingSummary
-from stateval.records.usage import Usage
 
 OnAnswer = Callable[[], None]
 """Called each time that a grade, or the reason why there is none, has come."""
@@ -51,15 +51,18 @@ async def ask_all(
     return [answered[number] for number, _ in waiting]
 
 
-def judging_of(grades: Iterable[GradeResult], models: Sequence[str]) -> JudgingSummary:
-    """What these grades took; what failed ones took is not in it."""
-    judgings = [grade.judging for grade in grades if grade.judging is not None]
-    return JudgingSummary(
-        models=list(models),
-        calls=sum(judging.calls for judging in judgings),
-        cached=sum(judging.cached for judging in judgings),
-        usage=sum((judging.usage for judging in judgings), Usage(cost=0.0)),
-    )
+class Meter:
+    """What some judges take from now on, failed grades included; the first of them is the one that is measured."""
+
+    def __init__(self, *judges: ModelJudge) -> None:
+        self._judges = judges
+        self._before = [judge.spent for judge in judges]
+
+    def summary(self) -> JudgingSummary:
+        """So far."""
+        pairs = zip(self._judges, self._before, strict=True)
+        spent = sum((judge.spent.since(before) for judge, before in pairs), Spent())
+        return judging_summary(self._judges[0], spent)
 
 
 def score_of(grade: GradeResult | PerTurnGrade, criterion: str) -> float | None:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from stateval.errors import StageError
 from stateval.graders.judging.attacks import ATTACKS, Attack, applied
-from stateval.judges.asking import OnAnswer, Question, ask_all, judging_of
+from stateval.judges.asking import Meter, OnAnswer, Question, ask_all
 from stateval.judges.judge import MetricJudge
 from stateval.judges.placing import submissions_in
 from stateval.records.digest import hash_of
@@ -26,6 +26,7 @@ LEAST_RISE = 0.1
 WRONG = "I do not know."
 
 _TOLERANCE = 1e-9
+_NOTHING = "nothing could be graded"
 _HARMLESS = (
     "The weather was mild that week, with some clouds in the afternoon.",
     "A light wind from the west brought a little rain in the evening.",
@@ -108,14 +109,15 @@ async def attack_judge(
     additions = [*attacks, *controls]
     texts = [(answer, text) for answer in answers for text in _texts(answer, additions)]
     questions = [Question(judge.grader, judge.request(answer.sample, text, turn=answer.turn)) for answer, text in texts]
+    meter = Meter(judge.grader)
     grades = await ask_all(questions, wish.max_concurrent, on_answer)
     size = 1 + len(additions)
     attacked = [
         _attacked(answer, grades[at * size : (at + 1) * size], attacks, controls, wish.threshold)
         for at, answer in enumerate(answers)
     ]
-    took = judging_of([grade for grade in grades if isinstance(grade, GradeResult)], judge.grader.models)
-    return _measured(judge, answers, attacked, wish).model_copy(update={"answered": _answered(grades), "took": took})
+    changes = {"answered": _answered(grades), "took": meter.summary()}
+    return _measured(judge, answers, attacked, wish).model_copy(update=changes)
 
 
 def calls_of_attack(answers: Sequence[WrongAnswer], attacks: Sequence[Attack] = ATTACKS) -> int:
@@ -188,6 +190,8 @@ def _measured(
     controls = [attempt for answer in counted for attempt in answer.controls]
     kinds = dict.fromkeys(attempt.kind for attempt in attempts)
     named = list(zip(answers, attacked, strict=True))
+    passed = any(answer.score is not None for answer in attacked) and not counted
+    nothing = "the judge passes every wrong answer as it is, so that no attack could raise it" if passed else _NOTHING
     return MetricAttack(
         metric=judge.key,
         fingerprint=hash_of(judge.grader.fingerprint),
@@ -195,8 +199,8 @@ def _measured(
         threshold=wish.threshold,
         least_rise=LEAST_RISE,
         confidence=wish.confidence,
-        moved=_moved(attempts, wish.confidence),
-        control=_moved(controls, wish.confidence),
+        moved=_moved(attempts, wish.confidence, nothing=nothing),
+        control=_moved(controls, wish.confidence, nothing=nothing),
         by_kind={
             kind: KindRates(
                 moved=_moved([attempt for attempt in attempts if attempt.kind == kind], wish.confidence),
@@ -210,9 +214,9 @@ def _measured(
     )
 
 
-def _moved(attempts: Sequence[Attempt], confidence: float) -> Rate:
+def _moved(attempts: Sequence[Attempt], confidence: float, *, nothing: str = _NOTHING) -> Rate:
     told = [attempt.moved for attempt in attempts if attempt.moved is not None]
-    return rate(sum(told), len(told), confidence, "nothing could be graded")
+    return rate(sum(told), len(told), confidence, nothing)
 
 
 def _errors(named: Iterable[tuple[WrongAnswer, AttackedAnswer]]) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from stateval.errors import StageError
-from stateval.judges.asking import OnAnswer, Question, ask_all, judging_of, score_of
+from stateval.judges.asking import Meter, OnAnswer, Question, ask_all, score_of
 from stateval.judges.judge import MetricJudge
 from stateval.judges.placing import LabelledAnswer
 from stateval.judges.reported import Reported
@@ -65,11 +65,13 @@ async def check_judge(
         for grader, again in zip(graders, runs, strict=True)
         for answer in answers
     ]
+    meter = Meter(judge.grader, *([reordered] if reordered is not None else []))
     grades = await ask_all(questions, wish.max_concurrent, on_answer)
     rounds = [grades[at : at + len(answers)] for at in range(0, len(grades), len(answers))] if answers else []
-    return _Measured(judge, answers, wish, reported or Reported()).check(
+    measured = _Measured(judge, answers, wish, reported or Reported()).check(
         rounds[: wish.repeats], rounds[wish.repeats] if reordered is not None and rounds else None
     )
+    return measured.model_copy(update={"took": meter.summary()})
 
 
 def _run(answer: LabelledAnswer, again: int) -> int:
@@ -104,7 +106,6 @@ class _Measured:
             n_errors=sum(isinstance(grade, StageError) for grade in first),
             errors=self._errors(rounds, opposite),
             notes=tuple(self._notes()),
-            took=judging_of(given, self.judge.grader.models),
         )
 
     def _agreement(self, grades: Sequence[Grade], criterion: str) -> Agreement | None:

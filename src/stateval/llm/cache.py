@@ -242,5 +242,6 @@ def _most_bytes() -> int:
     except ValueError:
         megabytes = math.nan
     if not (math.isfinite(megabytes) and megabytes > 0):
-        raise UsageError(f"STATEVAL_JUDGE_CACHE_MB is {said!r}; write a number of megabytes, such as 1024")
+        advice = "write a number of megabytes above 0, such as 1024, or keep nothing by STATEVAL_JUDGE_CACHE=off"
+        raise UsageError(f"STATEVAL_JUDGE_CACHE_MB is {said!r}; {advice}")
     return int(megabytes * _MEGABYTE)

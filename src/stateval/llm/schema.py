@@ -7,6 +7,7 @@ rather than half checked.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -15,6 +16,7 @@ from stateval.errors import UsageError
 from stateval.llm.chat import Schema
 from stateval.records.encoding import dump_json, finite_float, refuse_constant
 
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _NOTES = frozenset({"$schema", "$defs", "title", "description", "default", "examples"})
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     "object": lambda value: isinstance(value, Mapping),
@@ -34,14 +36,15 @@ class InvalidAnswer(ValueError):
 def read_answer(text: str, schema: Schema, accept: Callable[[Any], Any] | None = None) -> Any:
     """The one valid value in the text.
 
-    The text may be the JSON itself, or hold it between other words or in a code fence. Valid is what follows the
+    The text may be the JSON itself, or hold it between other words or in a code fence; what a model thought aloud
+    before it, in `<think>`, is no answer. Valid is what follows the
     schema; with `accept` instead what that returns, for each value that it does not refuse by InvalidAnswer. Values
     that are not valid do not count, nor do those that give one key two values; the same one twice is one. Nothing is
     ever repaired.
 
     Raises InvalidAnswer.
     """
-    candidates = _candidates(text.strip())
+    candidates = _candidates(_THOUGHTS.sub("", text).strip())
     if not candidates:
         raise InvalidAnswer("it holds no JSON object" if text.strip() else "it is empty")
     valid: dict[bytes, Any] = {}

@@ -194,11 +194,26 @@ class ModelGrader(Grader, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Calls of models, how many of them were `cached` and cost nothing, and the usage of the others."""
+    """Questions to models, how many of them were `cached` and cost nothing, and the usage of the others.
+
+    A question that was asked again, after a failure or an answer that was none, counts once; its usage is that of all
+    tries.
+    """
 
     calls: int = 0
     cached: int = 0
     usage: Usage = field(default_factory=lambda: Usage(cost=0.0))
+
+    def __add__(self, other: Spent) -> Spent:
+        """Both together."""
+        return Spent(self.calls + other.calls, self.cached + other.cached, self.usage + other.usage)
+
+    def since(self, before: Spent) -> Spent:
+        """What was added; its cost is not known where not all is."""
+        now, then = self.usage, before.usage
+        counts = {name: getattr(now, name) - getattr(then, name) for name in Usage.model_fields if name != "cost"}
+        cost = None if now.cost is None or then.cost is None else max(0.0, now.cost - then.cost)
+        return Spent(self.calls - before.calls, self.cached - before.cached, Usage(**counts, cost=cost))
 
 
 @dataclass(frozen=True, slots=True)

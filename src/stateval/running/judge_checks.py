@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from stateval.errors import UsageError
@@ -31,6 +32,26 @@ def load_judge_checks(plan: RunPlan) -> JudgeChecks:
             files[use.file] = read_judge_check(Path(use.file))
         checks[use] = _standing(use.file, files[use.file], judges) if judges else JudgeStanding(is_judged=False)
     return checks
+
+
+def with_answered(checks: JudgeChecks, answered: Mapping[str, Sequence[str]]) -> JudgeChecks:
+    """The same, void where a judge of this run was another model behind the same name than the one that was measured.
+
+    Args:
+        answered: by metric the models that answered in this run, by the names they gave themselves.
+    """
+    return {use: replace(found, void=found.void or _moved(found, answered)) for use, found in checks.items()}
+
+
+def _moved(standing: JudgeStanding, answered: Mapping[str, Sequence[str]]) -> str | None:
+    for metric, known in standing.answered.items():
+        others = sorted(set(answered.get(metric, ())).difference(known))
+        if known and others:
+            return (
+                f"judge `{metric}` answered as `{others[0]}`, and was measured as `{', '.join(known)}`; its name "
+                "means another model now; run `stateval judge check` again"
+            )
+    return None
 
 
 def judge_check_problems(
@@ -88,7 +109,10 @@ def _standing(file: str, check: JudgeCheck, judges: Sequence[tuple[str, ModelGra
             return JudgeStanding(is_judged=True, void=_void(file, key))
     kappas = [_kappa(metric) for _, _, metric in found if metric is not None]
     known = [kappa for kappa in kappas if kappa is not None]
-    return JudgeStanding(is_judged=True, kappa=min(known) if len(known) == len(kappas) and known else None)
+    answered = {key: metric.answered for key, _, metric in found if metric is not None}
+    return JudgeStanding(
+        is_judged=True, kappa=min(known) if len(known) == len(kappas) and known else None, answered=answered
+    )
 
 
 def _void(file: str, metric: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stateval.graders.spending import judging_summary
 from stateval.records.protocols import ModelGrader, Spent
 from stateval.records.summary import JudgingSummary
 from stateval.records.usage import Usage
@@ -37,17 +38,7 @@ class Judges:
             await grader.close()
 
     def _summary_of(self, key: str) -> JudgingSummary:
-        spent = self._spent(key)
-        models = list(self._graders[key].models)
-        return JudgingSummary(models=models, calls=spent.calls, cached=spent.cached, usage=spent.usage)
+        return judging_summary(self._graders[key], self._spent(key))
 
     def _spent(self, key: str) -> Spent:
-        now, before = self._graders[key].spent, self._before[key]
-        return Spent(now.calls - before.calls, now.cached - before.cached, _less(now.usage, before.usage))
-
-
-def _less(now: Usage, before: Usage) -> Usage:
-    """What was added; its cost is not known where not all is."""
-    counts = {name: getattr(now, name) - getattr(before, name) for name in Usage.model_fields if name != "cost"}
-    cost = None if now.cost is None or before.cost is None else max(0.0, now.cost - before.cost)
-    return Usage(**counts, cost=cost)
+        return self._graders[key].spent.since(self._before[key])

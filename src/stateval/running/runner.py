@@ -42,6 +42,7 @@ from stateval.running.events import (
     SampleStarted,
     TurnFinished,
 )
+from stateval.running.judge_checks import with_answered
 from stateval.running.judging import Judges
 from stateval.running.kept import NOTHING_KEPT, Kept, Slot
 from stateval.running.limits import Meter
@@ -220,7 +221,7 @@ class _Runner:
             finished=finished,
             pass_threshold=plan.pass_threshold,
             baselines=with_judges(self.baselines or {}, plan, self.directory.judges),
-            judge_checks=self.judge_checks,
+            judge_checks=with_answered(self.judge_checks or {}, self.directory.judges),
         )
         summary = summarise(
             plan.name,

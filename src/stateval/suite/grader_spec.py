@@ -99,9 +99,15 @@ class ModelJudgeSpec(GraderSpec, JudgeSpec):
 
     alternatives = (("prompt", "prompt_path", "criteria"),)
     either = (("model", "judges"),)
-    elsewhere: ClassVar = dict.fromkeys(
-        ("function", "grader_config"), "belongs to graders of `kind: tool`; this one is of `kind: model_judge`"
-    )
+    elsewhere: ClassVar = {
+        **dict.fromkeys(
+            ("function", "grader_config"), "belongs to graders of `kind: tool`; this one is of `kind: model_judge`"
+        ),
+        **dict.fromkeys(
+            ("agent_file", "agent_id", "judge_tool_name"),
+            "belongs to graders of `kind: letta_judge`; this one is of `kind: model_judge`",
+        ),
+    }
 
     kind: Literal["model_judge", "rubric"]
     prompt: str | None = Field(
