@@ -54,6 +54,104 @@ def test_a_file_that_makes_a_suite_and_does_not_run_it_has_it_run(evaltester: Ev
     assert len(evaltester.results()) == 2
 
 
+OWN_FUNCTIONS = """
+from __future__ import annotations
+
+import typing
+from dataclasses import dataclass
+
+from letta_client.types import AgentState
+from letta_client.types.agents import AssistantMessage
+from letta_evals import AgentEvalTarget, EvalSuite, extractor, grader, graders, reward_composer
+
+
+@dataclass
+class Fruit:
+    name: str
+
+
+@dataclass
+class Basket:
+    fruits: list[Fruit]
+
+
+class Agent:
+    def send(self, message):
+        return message
+
+    def state(self):
+        return {"heard": "red"}
+
+
+@extractor
+def heard(trajectory, config, agent_state):
+    assert isinstance(trajectory[0][0], AssistantMessage) and isinstance(agent_state, AgentState)
+    assert typing.get_type_hints(Basket) == {"fruits": list[Fruit]}
+    return agent_state.blocks[0].value
+
+
+class Mean:
+    def __call__(self, ctx):
+        assert isinstance(ctx.trajectory[0][0], AssistantMessage) and isinstance(ctx.agent_state, AgentState)
+        return sum(grade.score for grade in ctx.grades.values()) / len(ctx.grades)
+
+
+suite = EvalSuite(
+    dataset=[{"input": "red", "ground_truth": "red"}],
+    target=AgentEvalTarget(agent_factory=lambda sample: Agent()),
+    extractor=heard,
+    graders={"a": graders.contains, "b": graders.exact_match()},
+    reward=Mean(),
+    output="results",
+)
+"""
+
+
+def test_functions_of_the_file_are_handed_the_classes_they_were_written_for(evaltester: EvalTester) -> None:
+    evaltester.write("run_evals.py", OWN_FUNCTIONS)
+    finished = evaltester.command("run", "run_evals.py")
+    assert finished.status == ExitStatus.PASSED, finished.output
+    (result,) = evaltester.results().values()
+    assert result.error is None
+    assert result.submissions == {"a": "red", "b": "red"}
+    assert result.reward.score == 1.0
+
+
+def test_functions_of_other_files_are_handed_the_records_of_stateval(evaltester: EvalTester) -> None:
+    evaltester.write(
+        "run_evals.py",
+        """
+        from stateval import EvalSuite, extractor
+
+        @extractor
+        def kind(trajectory, config):
+            return type(trajectory[0][0]).__module__
+
+        rows = [{"input": "red", "ground_truth": "stateval.records"}]
+        target = lambda sample: lambda message: message
+        EvalSuite(dataset=rows, target=target, grader="contains", extractor=kind, output="results").run()
+        """,
+    )
+    finished = evaltester.command("run", "run_evals.py")
+    assert finished.status == ExitStatus.PASSED, finished.output
+    assert evaltester.results()["0"].reward.score == 1.0
+
+
+def test_nothing_is_printed_of_a_suite_that_is_run_quietly(evaltester: EvalTester) -> None:
+    evaltester.write("helper.py", HELPER)
+    evaltester.write("run_evals.py", GUIDE.replace("LEAST", "0.5").partition("if __name__")[0])
+    assert "0.5" in evaltester.command("run", "run_evals.py").stdout
+    finished = evaltester.command("run", "run_evals.py", "--quiet")
+    assert (finished.status, finished.stdout) == (ExitStatus.PASSED, "")
+
+
+def test_validate_says_that_a_python_file_is_checked_where_it_runs(evaltester: EvalTester) -> None:
+    evaltester.write("run_evals.py", "raise RuntimeError\n")
+    finished = evaltester.command("validate", "run_evals.py")
+    assert finished.status == ExitStatus.INPUT_WRONG
+    assert "`stateval run run_evals.py`" in finished.stderr
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [

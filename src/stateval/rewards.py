@@ -13,6 +13,7 @@ from stateval.errors import RewardError, UsageError
 from stateval.letta.messages import letta_state, letta_trajectory, wants_letta_classes
 from stateval.loading.calling import call_user, own_copy, scored
 from stateval.loading.fingerprint import fingerprint_of
+from stateval.loading.siblings import packages_imported_for
 from stateval.loading.user_code import LoadedFunction
 from stateval.records.grade import RewardOutput
 from stateval.records.protocols import Needs, RewardContext
@@ -58,7 +59,7 @@ class CustomReward:
         else:
             self._function, self.name = loaded, getattr(loaded, "__name__", type(loaded).__name__)
             self._fingerprint = fingerprint_of(loaded)
-            self._letta = False
+            self._letta = wants_letta_classes(packages_imported_for(loaded))
         _require_one_parameter(self._function, self.name)
 
     @property

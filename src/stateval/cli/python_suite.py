@@ -19,12 +19,12 @@ def is_python_suite(path: Path) -> bool:
     return path.suffix == ".py" and path.is_file()
 
 
-def run_python_suite(path: Path, options: Sequence[str]) -> None:
+def run_python_suite(path: Path, options: Sequence[str], *, quiet: bool = False) -> None:
     """Runs the file as `python FILE` would, where it may also import `letta_evals`.
 
-    A file that makes suites on its top level and runs none has them run here, in order. Raises what running them
-    raises (GateFailed and the like), UserCodeError where the file itself raises, and UsageError for options, which a
-    Python file says itself, and for a file that runs nothing.
+    A file that makes suites on its top level and runs none has them run here, in order; `quiet` prints nothing of
+    theirs. Raises what running them raises (GateFailed and the like), UserCodeError where the file itself raises, and
+    UsageError for options, which a Python file says itself, and for a file that runs nothing.
     """
     if options:
         raise UsageError(f"`{options[0]}` is for suite files; {path} says such things itself, in `EvalSuite(...)`")
@@ -33,14 +33,16 @@ def run_python_suite(path: Path, options: Sequence[str]) -> None:
     from stateval.suite.build import SERVED_NAMES
 
     sys.argv = [str(path)]
-    names = UserCode(path.absolute().parent, SERVED_NAMES).run_script(path)
-    suites = [value for value in names.values() if isinstance(value, EvalSuite)]
-    if not EvalSuite.runs_begun:
-        _run_all(path, suites)
+    before = EvalSuite.runs_begun
+    with UserCode(path.absolute().parent, SERVED_NAMES).running_script(path) as names:
+        if EvalSuite.runs_begun == before:
+            _run_all(path, [value for value in names.values() if isinstance(value, EvalSuite)], quiet=quiet)
 
 
-def _run_all(path: Path, suites: Sequence[EvalSuite]) -> None:
+def _run_all(path: Path, suites: Sequence[EvalSuite], *, quiet: bool) -> None:
     if not suites:
         raise UsageError(f"{path} runs no suite: call `EvalSuite(...).run()` in it")
     for suite in dict.fromkeys(suites):
-        screen.say(repr(suite.run()))
+        results = suite.run()
+        if not quiet:
+            screen.say(repr(results))

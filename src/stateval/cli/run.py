@@ -89,7 +89,7 @@ def run(
         started_in=_current_directory(),
     )
     if is_python_suite(suite):
-        return run_python_suite(suite, list(_given(wanted, display, overrides)))
+        return run_python_suite(suite, list(_given(wanted, display, overrides)), quiet=quiet)
     with screen.only_ours() if shown is Display.JSON else nullcontext():
         status = _run(suite, overrides, wanted, shown, quiet=quiet)
     raise typer.Exit(status)

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from stateval.cli.python_suite import is_python_suite
 from stateval.cli.screen import screen
-from stateval.errors import ExitStatus
+from stateval.errors import ExitStatus, UsageError
 
 
 def validate(
@@ -22,6 +23,8 @@ def validate(
 
     Exit status: 0 the suite would run, 2 something is wrong.
     """
+    if is_python_suite(suite):
+        raise UsageError(f"{suite} is a Python file, which is checked where it runs: `stateval run {suite}`")
     from stateval.suite.overrides import parse_set
     from stateval.suite.report import examine
 

@@ -15,6 +15,7 @@ from stateval.loading.calling import call_user, own_copy
 from stateval.loading.fingerprint import digest_of_module, fingerprint_of
 from stateval.loading.options import Options, read_options
 from stateval.loading.registry import unknown_name
+from stateval.loading.siblings import packages_imported_for
 from stateval.loading.user_code import LoadedFunction
 from stateval.records.encoding import plain
 from stateval.records.protocols import Extraction, Extractor, Needs
@@ -49,7 +50,8 @@ def make_extractor(
         letta = wants_letta_classes(function.imports)
         return CustomExtractor(function.function, function.reference, function.fingerprint, config or {}, letta=letta)
     name = getattr(function, "__name__", type(function).__name__)
-    return CustomExtractor(function, name, fingerprint_of(function), config or {})
+    letta = wants_letta_classes(packages_imported_for(function))
+    return CustomExtractor(function, name, fingerprint_of(function), config or {}, letta=letta)
 
 
 class BoundExtractor:

@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache
 from importlib.util import find_spec
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from stateval.records import message as records
 from stateval.records.message import Message, MessageRecord, Trajectory
 from stateval.records.state import AgentState
 
 _WRITTEN_FOR = frozenset({"letta_client", "letta_evals"})
 _message: TypeAdapter[MessageRecord] = TypeAdapter(Message)
 
+MESSAGE_NAMES = (
+    "SystemMessage",
+    "UserMessage",
+    "ReasoningMessage",
+    "HiddenReasoningMessage",
+    "ToolCallMessage",
+    "ToolReturnMessage",
+    "AssistantMessage",
+    "ApprovalRequestMessage",
+    "ApprovalResponseMessage",
+    "SummaryMessage",
+    "EventMessage",
+)
+"""The classes of messages, which are called the same here and in `letta_client`."""
+
 
 def wants_letta_classes(imports: Collection[str]) -> bool:
     """Whether a file that imports these packages may look at the classes of `letta_client`, which is installed."""
-    return not _WRITTEN_FOR.isdisjoint(imports) and find_spec("letta_client") is not None
+    return not _WRITTEN_FOR.isdisjoint(imports) and _is_installed()
+
+
+@functools.cache
+def classes_by_name() -> Mapping[str, Any]:
+    """What users' functions are handed: the classes of messages, their union, and `AgentState`.
+
+    They are those of `letta_client`, which is imported here; where it is not installed they are ours.
+    """
+    if not _is_installed():
+        ours = {name: getattr(records, name) for name in MESSAGE_NAMES}
+        return {**ours, "LettaMessageUnion": Message, "AgentState": AgentState}
+    from letta_client.types import AgentState as LettaState
+
+    theirs = {kind.__name__: kind for kind in _classes().values()}
+    union = functools.reduce(operator.or_, theirs.values())
+    return {**theirs, "LettaMessageUnion": union, "AgentState": LettaState}
 
 
 def letta_trajectory(trajectory: Trajectory) -> list[list[Any]]:
@@ -56,30 +89,16 @@ def _record(message: Any) -> Any:
     return _message.validate_python({name: value for name, value in fields.items() if value is not None})
 
 
-@cache
+@functools.cache
 def _classes() -> Mapping[str, Any]:
-    from letta_client.types import ToolReturnMessage, agents
+    from letta_client import types
 
-    kinds = (
-        agents.SystemMessage,
-        agents.UserMessage,
-        agents.ReasoningMessage,
-        agents.HiddenReasoningMessage,
-        agents.ToolCallMessage,
-        ToolReturnMessage,
-        agents.AssistantMessage,
-        agents.ApprovalRequestMessage,
-        agents.ApprovalResponseMessage,
-        agents.SummaryMessage,
-        agents.EventMessage,
-    )
-    return {_type_of(kind): kind for kind in kinds}
+    of_name = {name: getattr(types.agents, name, None) or getattr(types, name) for name in MESSAGE_NAMES}
+    return {getattr(records, name).model_fields["message_type"].default: kind for name, kind in of_name.items()}
 
 
-def _type_of(kind: Any) -> str:
-    """`AssistantMessage` has the type `assistant_message`."""
-    name = kind.__name__
-    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+def _is_installed() -> bool:
+    return find_spec("letta_client") is not None
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

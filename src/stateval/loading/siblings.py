@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 
 class Siblings:
@@ -65,6 +68,27 @@ class Siblings:
                 yield from _files_along(top, rest)
 
 
+def packages_imported_for(function: Callable[..., Any]) -> frozenset[str]:
+    """The top-level names that the user's file with this function imports, and the user's files that it imports.
+
+    None for functions of stateval, of installed packages, and of no file.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    function = inspect.unwrap(function)
+    code = getattr(function if hasattr(function, "__code__") else type(function).__call__, "__code__", None)
+    if code is None or str(getattr(function, "__module__", "")).partition(".")[0] == "stateval":
+        return frozenset()
+    return _packages_of(Path(code.co_filename))
+
+
+@functools.cache
+def _packages_of(file: Path) -> frozenset[str]:
+    if "site-packages" in file.parts or not file.is_file():
+        return frozenset()
+    return Siblings(file.parent).packages_of(file)
+
+
 def _is_installed(name: str) -> bool:
     try:
         spec = importlib.util.find_spec(name)
@@ -92,6 +116,17 @@ def _imports(tree: ast.AST, file: Path) -> Iterator[tuple[Path | None, list[str]
             module = node.module.split(".") if node.module else []
             for alias in node.names:
                 yield start, [*module, alias.name]
+        elif isinstance(node, ast.Call) and (name := _imported_by_call(node)):
+            yield None, name.split(".")
+
+
+def _imported_by_call(call: ast.Call) -> str | None:
+    """The name in `import_module("name")`, which is written out and not relative."""
+    function = call.func
+    called = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", None)
+    name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+    wanted = called == "import_module" and isinstance(name, str) and name and not name.startswith(".")
+    return str(name) if wanted else None
 
 
 def _module_in(directory: Path, name: str) -> Path | None:

@@ -12,11 +12,13 @@ import builtins
 import difflib
 import importlib
 import itertools
+import pkgutil
 import re
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
@@ -87,13 +89,25 @@ class UserCode:
         fingerprint = {"reference": reference, "sha256": digest_of_files(siblings.files_of(path))}
         return LoadedFunction(function, reference, mark_of(function), fingerprint, siblings.packages_of(path))
 
-    def run_script(self, path: Path) -> dict[str, Any]:
+    @contextmanager
+    def running_script(self, path: Path) -> Iterator[dict[str, Any]]:
         """Runs a file as Python runs a script, with what its siblings and the served names are; its global names.
+
+        Until the context ends the script is the process's `__main__`, where what it made may be looked for.
 
         Raises UserCodeError where it cannot be compiled or raises; errors of stateval and `sys.exit` go through.
         """
         path = path.resolve()
-        names = {"__name__": "__main__", "__file__": str(path), "__builtins__": self._names.builtins}
+        script, before = ModuleType("__main__"), sys.modules["__main__"]
+        vars(script).update(__file__=str(path), __builtins__=self._names.builtins)
+        sys.modules["__main__"] = script
+        try:
+            self._run(path, vars(script))
+            yield vars(script)
+        finally:
+            sys.modules["__main__"] = before
+
+    def _run(self, path: Path, names: dict[str, Any]) -> None:
         try:
             exec(compile(path.read_bytes(), str(path), "exec"), names)
         except (StatevalError, SystemExit, KeyboardInterrupt):
@@ -104,7 +118,6 @@ class UserCode:
             raise _import_error(error, path) from error
         except BaseException as error:
             raise _import_error(error, path) from error
-        return names
 
     def _existing_file(self, written: str, reference: str) -> Path:
         try:
@@ -136,6 +149,7 @@ class _Names:
         self._served = served
         self._packages: dict[Path, str] = {}
         self.builtins: dict[str, Any] = {**vars(builtins), "__import__": self._import}
+        self._importlib = _Importlib(self._import_module)
         self._targets: dict[tuple[str, str], str | None] = {}
         self._lock = threading.Lock()
         self._package(base)
@@ -172,11 +186,20 @@ class _Names:
             return self._import_served(name, fromlist or ())
         package = self._package_with(name.partition(".")[0], globals) if level == 0 else None
         if package is None:
-            return builtins.__import__(name, globals, locals, fromlist or (), level)
+            found = builtins.__import__(name, globals, locals, fromlist or (), level)
+            return self._importlib if found is importlib else found
         if fromlist:
             return builtins.__import__(f"{package}.{name}", globals, locals, fromlist, 0)
         importlib.import_module(f"{package}.{name}")
         return sys.modules[f"{package}.{name.partition('.')[0]}"]
+
+    def _import_module(self, name: str, package: str | None = None) -> ModuleType:
+        """What `importlib.import_module` does in the user's files."""
+        top_level = name.partition(".")[0]
+        if top_level in self._served:
+            return self._import_served(name, ("*",))
+        private = self._package_with(top_level, sys._getframe(1).f_globals) if top_level else None
+        return importlib.import_module(f"{private}.{name}" if private else name, package)
 
     def _import_served(self, name: str, fromlist: Sequence[str]) -> ModuleType:
         top_level, dot, rest = name.partition(".")
@@ -187,7 +210,8 @@ class _Names:
             if error.name is None or not error.name.startswith(served):
                 raise
             told = f"stateval serves no `{name}` to files that were written for `{top_level}`"
-            raise ModuleNotFoundError(told, name=name) from None
+            parts = [part.name for part in pkgutil.iter_modules(importlib.import_module(served).__path__)]
+            raise ModuleNotFoundError(f"{told}; {_nearest(rest, parts)}", name=name) from None
         for wanted in fromlist:
             if not hasattr(module, wanted) and wanted != "*":
                 self._import_served_part(name, wanted, module)
@@ -210,6 +234,17 @@ class _Names:
             path = Siblings(self._base).find(top_level, Path(file).resolve() if file else None)
             self._targets[key] = self.module_name(path).rpartition(".")[0] if path else None
         return self._targets[key]
+
+
+class _Importlib(ModuleType):
+    """The interpreter's `importlib` for the user's files, with an `import_module` of theirs."""
+
+    def __init__(self, import_module: Callable[..., ModuleType]) -> None:
+        super().__init__("importlib", importlib.__doc__)
+        self.import_module = import_module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib, name)
 
 
 class _Loader(SourceFileLoader):

@@ -2,3 +2,4 @@
 
 from stateval.compat.letta_evals import *  # noqa: F403
 from stateval.compat.letta_evals import __all__ as __all__
+from stateval.compat.letta_evals import __version__ as __version__

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from stateval.compat.letta_evals.models import GradeResult
 from stateval.records import marks
-from stateval.records.grade import GradeResult
 from stateval.records.marks import agent_factory, reward_composer, suite_setup
 
 __all__ = ["GradeResult", "agent_factory", "extractor", "grader", "reward_composer", "suite_setup"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from stateval.compat.letta_evals.models import GradeResult, RewardOutput
 from stateval.loading.calling import scored
-from stateval.records.grade import GradeResult, RewardOutput
 from stateval.records.protocols import RewardContext
 from stateval.records.sample import Sample
 from stateval.records.usage import Timing, Usage
@@ -16,4 +16,4 @@ __all__ = ["GradeResult", "RewardContext", "RewardOutput", "Sample", "Timing", "
 def coerce_reward_output(value: RewardOutput | float | dict[str, Any]) -> RewardOutput:
     """The reward that a number, a dict with a `score` or a `RewardOutput` stands for. Raises ValueError."""
     fields = scored(value)
-    return RewardOutput(score=fields["score"], metadata=fields["metadata"] or None)
+    return RewardOutput(score=fields["score"], metadata=fields.get("metadata") or None)

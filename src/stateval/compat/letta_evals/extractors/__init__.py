@@ -11,17 +11,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stateval import extractors
-from stateval.compat.letta_evals.extractors import builtin, utils
+from stateval.compat.letta_evals.extractors import builtin, registry, utils
+from stateval.compat.letta_evals.extractors.registry import extractor_requires_agent_state, get_extractor
 
 __all__ = [
     "after_marker",
     "all_assistant",
     "builtin",
+    "extractor_requires_agent_state",
     "first_assistant",
+    "get_extractor",
     "last_assistant",
     "last_turn",
     "memory_block",
     "pattern",
+    "registry",
     "tool_arguments",
     "tool_calls",
     "tool_output",

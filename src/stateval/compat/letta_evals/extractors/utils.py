@@ -39,11 +39,18 @@ def get_last_turn_messages(trajectory: Turns, message_type: Any = "assistant_mes
 
 
 def get_tool_calls(trajectory: Turns) -> list[tuple[Any, Any]]:
-    """(call, return) for every message with a call of a tool, with None where nothing was returned."""
-    messages = [message for turn in trajectory for message in turn]
-    returns = {message.tool_call_id: message for message in messages if _type_of(message) == "tool_return_message"}
-    calls = [message for message in messages if _type_of(message) == "tool_call_message"]
-    return [(call, returns.get(_id_of(call))) for call in calls]
+    """(call, return) for every message with a call of a tool that something was returned for in the same turn.
+
+    It is the return of that call or, where no return names it, the next one.
+    """
+    pairs = []
+    for turn in trajectory:
+        for place, message in enumerate(turn):
+            if _type_of(message) == "tool_call_message":
+                later = [item for item in turn[place + 1 :] if _type_of(item) == "tool_return_message"]
+                own = [item for item in later if item.tool_call_id == _id_of(message)]
+                pairs += [(message, item) for item in (own or later)[:1]]
+    return pairs
 
 
 def _is_of(message: Any, wanted: Any) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from stateval.compat.letta_evals.decorators import grader
+from stateval.compat.letta_evals.models import GradeResult
 from stateval.graders.bound import make_tool_grader
 from stateval.graders.builtin import BUILTIN
-from stateval.records.grade import GradeResult
 from stateval.records.protocols import GradeRequest
 from stateval.records.rollout import Rollout
 from stateval.records.sample import Sample
@@ -45,5 +45,4 @@ def _grade(name: str, sample: Sample, submission: str) -> GradeResult:
     truth = sample.ground_truth if isinstance(sample.ground_truth, str) else None
     request = GradeRequest(sample, submission, Rollout(), ground_truth=truth, expected=sample.expected)
     builtin = BUILTIN[name]
-    grade: GradeResult = builtin.function(request, builtin.options())
-    return grade
+    return GradeResult(**dict(builtin.function(request, builtin.options())))
