@@ -150,6 +150,33 @@ async def set_up_each(client, model_handle):
 """
 
 
+SHARING_FACTORY = """
+from stateval import agent_factory
+
+@agent_factory
+async def make(client, sample):
+    agent = await client.agents.create(name="made", block_ids=["{block}"], memory_blocks=[], **{fields})
+    return agent.id
+"""
+
+
+def test_a_block_that_another_agent_has_too_outlives_the_clones(evaltester: EvalTester, server: RunningServer) -> None:
+    client = client_of(server)
+    shared = client.blocks.create(label="human", value="Called Ada.")
+    keeper = new_agent(server, memory_blocks=[], block_ids=[str(shared.id)])
+    fields = {"agent_type": server.agent_type, **server.model_settings}
+    evaltester.write("agents.py", SHARING_FACTORY.format(block=shared.id, fields=repr(fields)))
+    rows = [{"input": "recall", "ground_truth": "Called Ada."}] * 2
+    suite = write(evaltester, server, rows, target={"agent_script": "agents.py:make"}, cleanup=True)
+    finished = evaltester.run(suite)
+    assert finished.status == ExitStatus.PASSED, finished.output
+    assert all(result.grades["said"].score == 1.0 for result in evaltester.results().values())
+    agents, blocks = left_on(server)
+    assert keeper in agents
+    assert str(shared.id) in blocks
+    assert agents.isdisjoint(str(result.agent_id) for result in evaltester.results().values())
+
+
 @pytest.mark.parametrize("setup", ["set_up", "set_up_each"])
 def test_a_factory_makes_the_agent_of_each_sample(evaltester: EvalTester, server: RunningServer, setup: str) -> None:
     fields = {"agent_type": server.agent_type, **server.model_settings}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from stateval.errors import ExitStatus
-from tests.integration.letta_servers import RunningServer
+from tests.integration.letta_servers import RunningServer, free_port
 from tests.integration.test_letta_agent import client_of, left_on
 from tests.support.evaltester import EvalTester
 from tests.support.model_server import Reply, Request
@@ -85,6 +85,17 @@ def test_a_server_that_fails_is_an_error_of_the_grade(evaltester: EvalTester, se
     assert finished.status == ExitStatus.UNFINISHED, finished.output
     assert "the judge cannot be made" in evaltester.results()["good"].error.message
     assert left_on(server) == before
+
+
+def test_without_a_server_no_conversation_is_lost(evaltester: EvalTester) -> None:
+    address = f"http://127.0.0.1:{free_port()}"
+    grader = {"kind": "letta_judge", "prompt": "Is it kind?", "base_url": address}
+    finished = evaltester.run(evaltester.write_suite(ROWS, graders={"kind": grader}, max_concurrent=1))
+    assert finished.status == ExitStatus.INPUT_WRONG, finished.output
+    assert f"no Letta server answers at {address}" in " ".join(finished.output.split())
+    kept = evaltester.results()
+    assert kept
+    assert all(result.trajectory for result in kept.values())
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ class LettaJudge:
         self._prompts = Prompts(settings)
         self._question = _question(tool_name)
         self._one_at_a_time = anyio.Lock()
+        self._is_reached = False
         self._open_client: AsyncLetta | None = None
         self._calls = 0
         self._usage = Usage()
@@ -135,17 +137,19 @@ class LettaJudge:
         return self._prompts.problem(sample, has_truth=has_truth)
 
     async def grade(self, request: GradeRequest) -> GradeResult:
-        """The grade. Raises GradingError: the server fails, or no valid grade is handed in within three messages."""
+        """The grade.
+
+        Raises GradingError: the server fails, or no valid grade is handed in within three messages; ModelUnavailable
+        where the server does not answer at all, refuses the key, or lacks the live agent.
+        """
         problem = self._prompts.problem(request.sample, has_truth=request.ground_truth is not None)
         if problem:
             raise GradingError(problem)
         messages = self._prompts.messages(self._prompts.shown(request), self._question)
         asked = "\n\n".join(message.content or "" for message in messages)
+        await self._reach()
         try:
-            with deadline(self._timeout):
-                verdict = await self._verdict(asked)
-        except TimeoutError as error:
-            raise GradingError(f"the Letta judge took longer than {self._timeout:g} s") from error
+            verdict = await self._verdict(asked)
         except TargetError as error:
             raise GradingError(f"the Letta judge: {error}", cause_type=error.cause_type) from error
         return GradeResult(score=verdict["score"], rationale=verdict["rationale"])
@@ -162,12 +166,32 @@ class LettaJudge:
             self._open_client = self._server.client()
         return self._open_client
 
+    async def _reach(self) -> None:
+        """Asks once whether the server is there."""
+        async with self._one_at_a_time:
+            if not self._is_reached:
+                await self._server.check(self._client, self._live_id)
+                self._is_reached = True
+
     async def _verdict(self, asked: str) -> Verdict:
-        if self._live_id is not None:
-            async with self._one_at_a_time:
-                agent = LettaAgent(self._client, self._live_id, is_live=True)
-                await self._begin_anew(agent)
-                return await self._handed_in(agent, asked)
+        if self._live_id is None:
+            return await self._in_time(self._of_a_fresh_agent, asked)
+        async with self._one_at_a_time:  # waiting for one's turn does not count
+            return await self._in_time(partial(self._of_the_live_agent, self._live_id), asked)
+
+    async def _in_time(self, ask: Callable[[str], Awaitable[Verdict]], asked: str) -> Verdict:
+        try:
+            with deadline(self._timeout):
+                return await ask(asked)
+        except TimeoutError as error:
+            raise GradingError(f"the Letta judge took longer than {self._timeout:g} s") from error
+
+    async def _of_the_live_agent(self, agent_id: str, asked: str) -> Verdict:
+        agent = LettaAgent(self._client, agent_id, is_live=True)
+        await self._begin_anew(agent)
+        return await self._handed_in(agent, asked)
+
+    async def _of_a_fresh_agent(self, asked: str) -> Verdict:
         agent = await self._fresh_agent()
         try:
             return await self._handed_in(agent, asked)

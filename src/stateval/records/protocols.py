@@ -229,7 +229,7 @@ class RewardContext:
     agent_state: AgentState | None
     usage: Usage | None
     timing: Timing
-    context: Mapping[str, Any] | None
+    context: Mapping[str, Any] | None = None
 
 
 class RewardComposer(Protocol):
