@@ -6,8 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from tests.support.evaltester import EvalTester
+
+settings.register_profile("stateval", deadline=None)  # no test asserts how long anything takes
+settings.load_profile("stateval")
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from letta_client import Letta
+
 from tests.integration.environments import letta_server_environment, python_of
 from tests.support.model_server import ModelServer
 
@@ -30,11 +32,12 @@ _RUN = "import sys; sys.argv[0] = 'letta'; from letta.main import app; app()"
 
 @dataclass(frozen=True)
 class RunningServer:
-    """A server that answers. `log` is what it prints; `kill` ends it as `kill -9` does."""
+    """A server that answers. `log` is what it prints, `client` talks with it; `kill` ends it as `kill -9` does."""
 
     release: str
     base_url: str
     model: ModelServer
+    client: Letta
     log: Path
     process: subprocess.Popen[bytes]
 
@@ -104,7 +107,9 @@ def letta_server(release: str, model: ModelServer, *, password: str | None = Non
             process = subprocess.Popen(
                 command, env=variables, cwd=home, stdout=printed, stderr=printed, start_new_session=True
             )
-        server = RunningServer(release, f"http://127.0.0.1:{port}", model, log, process)
+        address = f"http://127.0.0.1:{port}"
+        client = stack.enter_context(Letta(base_url=address, api_key=password or "any", max_retries=0))
+        server = RunningServer(release, address, model, client, log, process)
         stack.callback(server.kill)
         _wait_for(server)
         yield server

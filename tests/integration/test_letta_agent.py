@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from letta_client import Letta
 
 from stateval.errors import ExitStatus
 from tests.integration.letta_servers import RunningServer
@@ -18,20 +17,16 @@ CONTAINS = {"kind": "tool", "function": "contains"}
 IN_MEMORY = {**CONTAINS, "extractor": "memory_block", "extractor_config": {"block_label": "human"}}
 
 
-def client_of(server: RunningServer) -> Letta:
-    return Letta(base_url=server.base_url, api_key="any", max_retries=0)
-
-
 def new_agent(server: RunningServer, **fields: Any) -> str:
     """The id of an agent that knows Ada."""
     blocks = [{"label": "human", "value": "Called Ada."}, {"label": "persona", "value": "Kind."}]
     given = {"name": "tester", "agent_type": server.agent_type, "memory_blocks": blocks, **server.model_settings}
-    return client_of(server).agents.create(**{**given, **fields}).id
+    return server.client.agents.create(**{**given, **fields}).id
 
 
 def agent_file(server: RunningServer, directory: Path) -> str:
     """A file with that agent, in this directory."""
-    client = client_of(server)
+    client = server.client
     agent_id = new_agent(server)
     exported = client.agents.export_file(agent_id)
     for block in client.agents.blocks.list(agent_id).items:
@@ -43,7 +38,7 @@ def agent_file(server: RunningServer, directory: Path) -> str:
 
 def left_on(server: RunningServer) -> tuple[set[str], set[str]]:
     """The ids of the agents and blocks on the server."""
-    client = client_of(server)
+    client = server.client
     agents = {agent.id for agent in client.agents.list(limit=500).items}
     return agents, {str(block.id) for block in client.blocks.list(limit=500).items}
 
@@ -161,7 +156,7 @@ async def make(client, sample):
 
 
 def test_a_block_that_another_agent_has_too_outlives_the_clones(evaltester: EvalTester, server: RunningServer) -> None:
-    client = client_of(server)
+    client = server.client
     shared = client.blocks.create(label="human", value="Called Ada.")
     keeper = new_agent(server, memory_blocks=[], block_ids=[str(shared.id)])
     fields = {"agent_type": server.agent_type, **server.model_settings}

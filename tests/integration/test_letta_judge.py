@@ -8,7 +8,7 @@ import pytest
 
 from stateval.errors import ExitStatus
 from tests.integration.letta_servers import RunningServer, free_port
-from tests.integration.test_letta_agent import client_of, left_on
+from tests.integration.test_letta_agent import left_on
 from tests.support.evaltester import EvalTester
 from tests.support.model_server import Reply, Request
 
@@ -43,7 +43,7 @@ def test_a_bundled_judge_grades_and_leaves_nothing_behind(evaltester: EvalTester
 
 def test_a_live_judge_grades_every_submission_on_its_own(evaltester: EvalTester, server: RunningServer) -> None:
     server.model.answers = judges
-    client = client_of(server)
+    client = server.client
     tool = client.tools.upsert(
         source_code='def submit_grade(rationale: str, score: float) -> str:\n    """\n    Hands it in.\n\n    Args:\n'
         '        rationale (str): Why.\n        score (float): The score.\n\n    Returns:\n        str: ok\n    """\n'
@@ -91,7 +91,7 @@ def test_without_a_server_no_conversation_is_lost(evaltester: EvalTester) -> Non
     address = f"http://127.0.0.1:{free_port()}"
     grader = {"kind": "letta_judge", "prompt": "Is it kind?", "base_url": address}
     finished = evaltester.run(evaltester.write_suite(ROWS, graders={"kind": grader}, max_concurrent=1))
-    assert finished.status == ExitStatus.INPUT_WRONG, finished.output
+    assert finished.status == ExitStatus.UNFINISHED, finished.output
     assert f"no Letta server answers at {address}" in " ".join(finished.output.split())
     kept = evaltester.results()
     assert kept

@@ -16,6 +16,7 @@ import urllib.error
 import urllib.request
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
@@ -164,11 +165,10 @@ def _still_runs(process: subprocess.Popen[bytes]) -> bool:
 
 def _bytes_below(directory: Path) -> int:
     total = 0
-    for found in directory.rglob("*"):
-        try:
-            total += found.stat().st_size if found.is_file() else 0
-        except OSError:
-            continue  # pip moved it in the meantime
+    for place, _, names in os.walk(directory):  # which passes over what pip removes in the meantime
+        for name in names:
+            with suppress(OSError):
+                total += (Path(place) / name).stat().st_size
     return total
 
 
