@@ -47,6 +47,26 @@ def test_a_turn_is_read_from_the_stream_with_its_usage(evaltester: EvalTester) -
     assert api.agents == set()
 
 
+@pytest.mark.parametrize(
+    ("fields", "times"),
+    [
+        ({}, 0),
+        ({"graders": {"m": {"kind": "tool", "function": "contains", "extractor": "memory_diff"}}}, 2),
+        ({"graders": {key: {"kind": "tool", "function": "contains", "extractor": "STATE"} for key in ("a", "b")}}, 1),
+        ({"snapshots": "every_turn"}, 3),
+    ],
+    ids=["not needed", "the ends", "two that look at the end", "every turn"],
+)
+def test_the_state_is_asked_for_as_often_as_it_is_needed(evaltester: EvalTester, fields: Any, times: int) -> None:
+    source = "from stateval import extractor\n\n@extractor\ndef state(trajectory, config, agent_state):\n"
+    evaltester.write("state.py", f"{source}    return agent_state.id\n")
+    fields = json.loads(json.dumps(fields).replace("STATE", "state.py:state"))
+    with LettaApi([[said("Hello."), stop()]]) as api:
+        results, finished = run(evaltester, api, [{"input": ["Hi", "Hi"], "ground_truth": "Hello."}], **fields)
+    assert results["0"].error is None, finished.output
+    assert api.looked_at[results["0"].agent_id] == times
+
+
 ENDED_EARLY = [
     ([said("Hel")], "stopped sending before the turn was finished"),
     ([], "stopped sending before the turn was finished"),

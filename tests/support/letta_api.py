@@ -5,7 +5,8 @@
 
 Each agent goes through the same `turns`, one a message: a list of chunks, or a dict that is the whole answer where no
 stream was asked for. A chunk may be bytes, which are sent as they are. Agents are made by importing any file, and
-deleted; `agents` are the ids of those that live, `asked` the bodies of all messages.
+deleted; `agents` are the ids of those that live, `asked` the bodies of all messages, `looked_at` counts how often the
+state of each was asked for.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class LettaApi:
         self.agents: set[str] = set()
         self.asked: list[dict[str, Any]] = []
         self.heard: Counter[str] = Counter()
+        self.looked_at: Counter[str] = Counter()
         self._numbers = itertools.count(1)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -84,6 +86,7 @@ class LettaApi:
                     case ["v1", "agents"]:
                         self._send([])
                     case ["v1", "agents", agent_id]:
+                        api.looked_at[agent_id] += 1
                         self._send({"id": agent_id, "name": "scripted"})
                     case _:
                         self._send([])

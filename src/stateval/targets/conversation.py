@@ -137,9 +137,15 @@ class Conversation:
         if (state := await _state_of(agent, caller)) is not None:
             self._snapshots.append(Snapshot(turn=turn, state=state))
 
+    def _last_snapshot(self) -> AgentState | None:
+        """The state after the last user turn, where it was kept and nothing came after that turn."""
+        last = self._snapshots[-1] if self._snapshots else None
+        is_last = last is not None and last.turn == self._user_turns - 1 and isinstance(self._turns[-1], UserTurn)
+        return last.state if last is not None and is_last else None
+
     async def _look_at_the_end(self, agent: Any, caller: Caller) -> None:
         if self._request.state:
-            self._state = await _state_of(agent, caller)
+            self._state = self._last_snapshot() or await _state_of(agent, caller)
         if callable(usage := getattr(agent, "usage", None)):
             self._usage = _usage_records(await caller.call("`usage`", usage))
 
