@@ -19,10 +19,9 @@ BLOCKS = [{"label": "human", "value": "Called Ada."}, {"label": "persona", "valu
 
 
 @pytest.fixture
-def client(server: RunningServer) -> Iterator[Letta]:
+def client(server: RunningServer) -> Letta:
     """A client that tries once: a message that is sent again reaches the agent twice."""
-    with Letta(base_url=server.base_url, api_key="any", max_retries=0, timeout=60) as client:
-        yield client
+    return server.client
 
 
 @pytest.fixture
@@ -229,7 +228,7 @@ def test_each_generation_has_agent_types_and_model_names_of_its_own(client: Lett
     assert server.model.requests[-1].body["model"] == "other"
     delete(client, agent_id)
     if server.is_old:
-        with pytest.raises(letta_client.BadRequestError, match="letta_v1_agent"):
+        with pytest.raises(letta_client.UnprocessableEntityError, match="memgpt_v2_agent"):
             create(client, server, agent_type="letta_v1_agent")
         with pytest.raises(letta_client.InternalServerError):
             create(client, server, model="openai-proxy/other", llm_config=None)
