@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import signal
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,7 +25,7 @@ from stateval.suite.build import build_plan
 from stateval.suite.load import load_suite
 from tests.support.evaltester import EvalTester, Finished
 from tests.support.judge_prompts import Prompt
-from tests.support.model_server import ModelServer, Reply, refused
+from tests.support.model_server import ModelServer, Reply, Request, refused
 from tests.support.scripted_judge import answer_of, judge_environment, judge_server
 
 JUDGE = {"kind": "model_judge", "model": "openai/scripted", "prompt": "Is it polite?", "max_retries": 0}
@@ -302,15 +303,23 @@ def test_where_nobody_answers_no_sample_is_blamed(evaltester: EvalTester) -> Non
 def test_an_interrupted_check_asks_for_nothing_twice(evaltester: EvalTester) -> None:
     suite, labels = suite_of(evaltester), labels_of(evaltester, *FOUR_CELLS)
     kept = str(evaltester.path / "kept.sqlite3")
-    with ModelServer(lambda request: Reply(answer_of(request, likes("good")), delay=0.05)) as server:
+    ended = threading.Event()
+
+    def answer(request: Request) -> Reply:
+        if request.number == 5:
+            ended.wait(60)
+        return Reply(answer_of(request, likes("good")))
+
+    with ModelServer(answer) as server:
         environment = judge_environment(server, STATEVAL_JUDGE_CACHE=kept)
         command = ("judge", "check", suite, "--labels", labels, "--max-concurrent", "1")
         process = evaltester.start(*command, env=environment)
-        while len(server.requests) < 5:
+        while len(server.requests) < 6:
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         process.communicate()
+        ended.set()
         assert process.returncode == ExitStatus.INTERRUPTED
         assert not (evaltester.path / "judge-check.json").exists()
         assert evaltester.command(*command, env=environment).status == ExitStatus.PASSED
